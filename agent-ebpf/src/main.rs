@@ -1,0 +1,3 @@
+//! The kernel side.
+#![no_std]
+#![no_main]

@@ -1,0 +1,1 @@
+//! Knows the inference engines by their command lines.

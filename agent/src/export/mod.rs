@@ -1,0 +1,1 @@
+//! Sends snapshots out of the process.

@@ -1,0 +1,1 @@
+//! Reads sysfs and procfs from a root that tests can replace.

@@ -1,0 +1,13 @@
+//! What numawatch knows and concludes, as plain data and pure functions: no I/O, no async, no clock of its own.
+//!
+//! Data goes one way: a sampler fills a [`snapshot::Snapshot`] a tick; dashboards, exporters and checks read it.
+
+pub mod catalogue;
+pub mod locality;
+pub mod process;
+pub mod rates;
+pub mod signal;
+pub mod snapshot;
+pub mod time;
+pub mod topology;
+pub mod verdict;

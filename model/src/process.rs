@@ -1,0 +1,206 @@
+//! One tracked process: its identity, its counters, where its memory lies, and the verdict on it.
+//!
+//! Counters only grow while a process is tracked. `None` means that no signal gave the number; it is never a zero.
+
+use crate::time::Timestamp;
+use crate::topology::NodeId;
+use crate::verdict::{RemoteShare, Verdict};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A number for each node; serialized with the node's id as a decimal string.
+pub type ByNode = BTreeMap<NodeId, u64>;
+
+/// A tracked process. Its identity is (`pid`, `start_time`): pids come back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// Thread-group id in the agent's pid namespace.
+    pub pid: u32,
+    /// Clock ticks after boot, field 22 of `/proc/PID/stat`.
+    pub start_time: u64,
+    /// When the counters below began.
+    pub tracked_since: Timestamp,
+    /// The parent's pid; `None` when it can't be read.
+    pub parent_pid: Option<u32>,
+    /// Executable's short name (`/proc/PID/comm`).
+    pub name: String,
+    /// The command line, arguments joined by spaces.
+    pub command: String,
+    /// `vllm`, `sglang`, `llama.cpp`, …; `None` when no rule knows it.
+    pub engine: Option<String>,
+    /// What it does in the engine: `api-server`, `engine-core`, `worker`, `server`, …
+    pub role: Option<String>,
+    /// Its rank in the engine's parallel group.
+    pub rank: Option<u32>,
+    /// The model that it serves, as named on its command line.
+    pub model: Option<String>,
+    /// False once it has ended; it is in one last snapshot.
+    pub alive: bool,
+    /// On-CPU nanoseconds by node of the CPU.
+    pub cpu_time_ns_by_node: Option<ByNode>,
+    /// Threads that changed node.
+    pub moves: Moves,
+    /// User accesses that the kernel saw.
+    pub touches: Touches,
+    /// Pages that NUMA balancing moved.
+    pub migrations: Migrations,
+    /// Elapsed nanoseconds that its threads spent in `task_numa_work`.
+    pub scan_time_ns: Option<u64>,
+    /// On-CPU nanoseconds of the same.
+    pub scan_cpu_time_ns: Option<u64>,
+    /// Where its resident pages lie.
+    pub placement: Placement,
+    /// Resident set, bytes (`/proc/PID/statm`).
+    pub resident_bytes: Option<u64>,
+    /// The memory policy of its first mapping in numactl's words (`default`, `bind:1`, …).
+    pub policy: Option<String>,
+    /// CPUs it may run on, as the kernel's list (`0-31,64-95`).
+    pub cpus_allowed: Option<String>,
+    /// How much of its memory traffic is remote.
+    pub remote_share: RemoteShare,
+    /// The conclusion, derived from `remote_share`.
+    pub verdict: Verdict,
+    /// Live threads, ascending by tid.
+    pub threads: Vec<Thread>,
+}
+
+/// Moves of threads between nodes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Moves {
+    /// All moves between different nodes.
+    pub total: Option<u64>,
+    /// Those between sockets.
+    pub cross_socket: Option<u64>,
+    /// Every pair that occurred.
+    pub by_pair: Option<Vec<MovePair>>,
+}
+
+/// Threads that ran on one node and then on another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovePair {
+    /// The node it had run on.
+    pub from: NodeId,
+    /// The node it runs on.
+    pub to: NodeId,
+    /// How often.
+    pub count: u64,
+}
+
+/// The kinds of touch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Touches {
+    /// The fault allocated the page: private memory and private copies.
+    pub first_touch: TouchCounter,
+    /// The fault mapped a page that the page cache or shared memory holds.
+    pub map: TouchCounter,
+    /// NUMA balancing had unmapped the page to learn who uses it.
+    pub hint: HintCounter,
+    /// Pages that came back from swap; not part of the kinds above.
+    pub swap_in_pages: Option<u64>,
+}
+
+/// Pages of 4 KiB touched, by how far away they were.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TouchCounter {
+    /// All pages, those of unknown node included.
+    pub pages: Option<u64>,
+    /// Pages on the toucher's node.
+    pub local_pages: Option<u64>,
+    /// Pages on another node of its socket.
+    pub same_socket_pages: Option<u64>,
+    /// Pages on another socket.
+    pub cross_socket_pages: Option<u64>,
+    /// Pages whose node the mechanism doesn't tell.
+    pub unknown_node_pages: Option<u64>,
+    /// Every pair that occurred; on hosts with over 16 nodes only the first 16 have pairs.
+    pub by_pair: Option<Vec<TouchPair>>,
+}
+
+/// [`TouchCounter`] with the number of faults beside: a huge page is one fault of 512 pages.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HintCounter {
+    /// The pages.
+    #[serde(flatten)]
+    pub counter: TouchCounter,
+    /// Faults, as `/proc/vmstat`'s `numa_hint_faults` counts them.
+    pub faults: Option<u64>,
+    /// Local ones, as `numa_hint_faults_local` counts them.
+    pub local_faults: Option<u64>,
+}
+
+/// Pages touched from one node on another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TouchPair {
+    /// The node of the CPU that touched.
+    pub cpu_node: NodeId,
+    /// The node of the page.
+    pub memory_node: NodeId,
+    /// Pages of 4 KiB.
+    pub pages: u64,
+}
+
+/// Pages that NUMA balancing moved between nodes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Migrations {
+    /// Pages migrated.
+    pub pages: Option<u64>,
+    /// Pages that should have been, and weren't.
+    pub failed_pages: Option<u64>,
+    /// Every pair that the mechanism told.
+    pub by_pair: Option<Vec<MigrationPair>>,
+}
+
+/// Pages that went from one node to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MigrationPair {
+    /// The node they lay on.
+    pub from: NodeId,
+    /// The node they lie on now.
+    pub to: NodeId,
+    /// Pages of 4 KiB.
+    pub pages: u64,
+}
+
+/// Where the resident pages lie.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// Resident bytes by node.
+    pub by_node_bytes: Option<ByNode>,
+    /// Resident bytes by kind of memory and node.
+    pub by_kind: Option<BTreeMap<MemoryKind, ByNode>>,
+    /// What told it: `numa_maps`; `None` when nothing did.
+    pub source: Option<String>,
+    /// When it was read.
+    pub taken_at: Option<Timestamp>,
+    /// Why there is none, or why it is old.
+    pub reason: Option<String>,
+}
+
+/// Kinds of memory, each resident page in one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryKind {
+    /// Private anonymous memory: heap, stacks, KV cache.
+    Anonymous,
+    /// Page cache of mapped files: weights.
+    File,
+    /// Shared memory: tmpfs, memfd, System V.
+    Shared,
+    /// hugetlb pages.
+    Huge,
+}
+
+/// A live thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Thread {
+    /// Thread id in the agent's pid namespace.
+    pub tid: u32,
+    /// `/proc/PID/task/TID/comm`.
+    pub name: String,
+    /// On-CPU nanoseconds by node of the CPU.
+    pub cpu_time_ns_by_node: Option<ByNode>,
+    /// Moves between nodes.
+    pub moves: Option<u64>,
+    /// Elapsed nanoseconds in `task_numa_work`.
+    pub scan_time_ns: Option<u64>,
+}

@@ -1,0 +1,98 @@
+//! Everything that is known at one tick; the JSON document is this, serialized.
+
+use crate::process::Process;
+use crate::signal::{Signal, SignalName};
+use crate::time::Timestamp;
+use crate::topology::Topology;
+use serde::{Deserialize, Serialize};
+
+/// Changes when a field changes its meaning or goes; new fields don't change it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One tick's view of the host. Immutable: consumers share it behind an `Arc`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// When it was taken.
+    pub taken_at: Timestamp,
+    /// Monotonic nanoseconds of the same instant; rates are differences of these.
+    pub monotonic_ns: u64,
+    /// The machine and the agent itself.
+    pub host: Host,
+    /// The machine's nodes.
+    pub topology: Topology,
+    /// Every signal, in [`SignalName::ALL`]'s order.
+    pub signals: Vec<Signal>,
+    /// The host's own counters beside what was attributed.
+    pub coverage: Coverage,
+    /// Tracked processes, ascending by pid.
+    pub processes: Vec<Process>,
+}
+
+impl Snapshot {
+    /// The state of one signal; snapshots made by the sampler have all.
+    #[must_use]
+    pub fn signal(&self, name: SignalName) -> Option<&Signal> {
+        self.signals.iter().find(|s| s.name == name)
+    }
+}
+
+/// The machine, its kernel's settings, and the agent's own footprint.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Host name.
+    pub name: String,
+    /// `uname -r`.
+    pub kernel: String,
+    /// Online CPUs.
+    pub cpus: u32,
+    /// `kernel.numa_balancing`: 0 off, 1 on, 2 memory tiering; `None` where the kernel has none.
+    pub numa_balancing: Option<u32>,
+    /// What watching costs.
+    pub agent: AgentCost,
+    /// What was not counted for want of room.
+    pub lost: Lost,
+}
+
+/// The agent's own footprint.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentCost {
+    /// The agent's pid.
+    pub pid: u32,
+    /// User and system time since its start, nanoseconds.
+    pub cpu_time_ns: Option<u64>,
+    /// Its resident set, bytes.
+    pub resident_bytes: Option<u64>,
+    /// Kernel memory of its maps, bytes (fdinfo `memlock`).
+    pub kernel_memory_bytes: Option<u64>,
+}
+
+/// Events that found no room since the agent's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// Counts not kept because a map of rows was full.
+    pub rows: Option<u64>,
+    /// News (fork, exec, exit) not delivered because the ring buffer was full.
+    pub news: Option<u64>,
+}
+
+/// Production's own proof: `/proc/vmstat` since the agent's start beside what was attributed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// What the whole host counted.
+    pub host: BalancingCounters,
+    /// What tracked processes account for; `None` without the signal.
+    pub attributed: BalancingCounters,
+}
+
+/// NUMA balancing's counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BalancingCounters {
+    /// `numa_hint_faults`.
+    pub hint_faults: Option<u64>,
+    /// `numa_hint_faults_local`.
+    pub hint_faults_local: Option<u64>,
+    /// `numa_pages_migrated`.
+    pub migrated_pages: Option<u64>,
+}

@@ -1,0 +1,194 @@
+//! The machine's NUMA nodes, and which of them are near each other.
+
+use crate::locality::Locality;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A NUMA node's id as the kernel numbers it; ids can be sparse.
+pub type NodeId = u32;
+
+/// The distance that the firmware gives a node to itself (ACPI SLIT).
+pub const LOCAL_DISTANCE: u32 = 10;
+
+/// Every online node of the machine, by ascending id.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Topology {
+    /// Online nodes, ascending by id.
+    pub nodes: Vec<Node>,
+}
+
+/// One NUMA node. Source: `/sys/devices/system/node/nodeN`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    /// The kernel's id.
+    pub id: NodeId,
+    /// Online CPUs, ascending; empty for memory-only nodes.
+    pub cpus: Vec<u32>,
+    /// The package of its CPUs; `None` for nodes without CPUs or where sysfs doesn't tell.
+    pub socket: Option<u32>,
+    /// `MemTotal` of the node, bytes; 0 for CPU-only nodes.
+    pub memory_total_bytes: Option<u64>,
+    /// `MemFree` of the node, bytes.
+    pub memory_free_bytes: Option<u64>,
+    /// SLIT distance to each online node; 10 is local.
+    pub distances: BTreeMap<NodeId, u32>,
+    /// The allocator's counters since boot, pages.
+    pub numastat: Option<NumaStat>,
+    /// The share of the node's CPU time that was not idle since the snapshot before, 0 to 1.
+    pub cpu_busy: Option<f64>,
+}
+
+/// `nodeN/numastat`: page allocations since boot. Names and meaning are the kernel's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumaStat {
+    /// Allocated here as intended.
+    pub hit: u64,
+    /// Allocated here though another node was preferred.
+    pub miss: u64,
+    /// Intended for here, allocated elsewhere.
+    pub foreign: u64,
+    /// Allocated here by a process running here.
+    pub local: u64,
+    /// Allocated here by a process running elsewhere.
+    pub other: u64,
+}
+
+impl Topology {
+    /// The node with this id.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.iter().find(|n| n.id == id)
+    }
+
+    /// The node that a CPU belongs to.
+    #[must_use]
+    pub fn node_of_cpu(&self, cpu: u32) -> Option<NodeId> {
+        self.nodes
+            .iter()
+            .find(|n| n.cpus.contains(&cpu))
+            .map(|n| n.id)
+    }
+
+    /// The package that a node counts to: its own CPUs', else that of the nearest node with CPUs.
+    #[must_use]
+    pub fn socket_of(&self, id: NodeId) -> Option<u32> {
+        let node = self.node(id)?;
+        if !node.cpus.is_empty() {
+            return node.socket;
+        }
+        self.nodes
+            .iter()
+            .filter(|n| !n.cpus.is_empty())
+            .min_by_key(|n| (self.distance(id, n.id).unwrap_or(u32::MAX), n.id))
+            .and_then(|n| n.socket)
+    }
+
+    /// The distance from one node to another, in the table's own direction.
+    #[must_use]
+    pub fn distance(&self, from: NodeId, to: NodeId) -> Option<u32> {
+        self.node(from)?.distances.get(&to).copied()
+    }
+
+    /// How far `to` is from `from`. Where a package is unknown, another node is cross-socket.
+    #[must_use]
+    pub fn locality(&self, from: NodeId, to: NodeId) -> Locality {
+        if from == to {
+            return Locality::Local;
+        }
+        match (self.socket_of(from), self.socket_of(to)) {
+            (Some(a), Some(b)) if a == b => Locality::SameSocket,
+            (Some(_), Some(_)) => Locality::CrossSocket,
+            _ => match self.distance(from, to) {
+                Some(d) if d <= LOCAL_DISTANCE => Locality::SameSocket,
+                _ => Locality::CrossSocket,
+            },
+        }
+    }
+
+    /// How many packages the nodes' CPUs are on; `None` where sysfs tells no package.
+    #[must_use]
+    pub fn sockets(&self) -> Option<usize> {
+        let mut ids: Vec<u32> = self.nodes.iter().filter_map(|n| n.socket).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            None
+        } else {
+            Some(ids.len())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(id: NodeId, cpus: &[u32], socket: Option<u32>, distances: &[(NodeId, u32)]) -> Node {
+        Node {
+            id,
+            cpus: cpus.to_vec(),
+            socket,
+            distances: distances.iter().copied().collect(),
+            ..Node::default()
+        }
+    }
+
+    #[test]
+    fn localities_of_two_sockets_with_two_nodes_each_and_a_memory_only_node() {
+        let t = Topology {
+            nodes: vec![
+                node(
+                    0,
+                    &[0, 1],
+                    Some(0),
+                    &[(0, 10), (1, 12), (2, 21), (3, 21), (8, 28)],
+                ),
+                node(
+                    1,
+                    &[2, 3],
+                    Some(0),
+                    &[(0, 12), (1, 10), (2, 21), (3, 21), (8, 28)],
+                ),
+                node(
+                    2,
+                    &[4, 5],
+                    Some(1),
+                    &[(0, 21), (1, 21), (2, 10), (3, 12), (8, 17)],
+                ),
+                node(
+                    3,
+                    &[6, 7],
+                    Some(1),
+                    &[(0, 21), (1, 21), (2, 12), (3, 10), (8, 28)],
+                ),
+                node(8, &[], None, &[(0, 28), (1, 28), (2, 17), (3, 28), (8, 10)]),
+            ],
+        };
+        for (from, to, want) in [
+            (0, 0, Locality::Local),
+            (0, 1, Locality::SameSocket),
+            (0, 2, Locality::CrossSocket),
+            (3, 2, Locality::SameSocket),
+            (2, 8, Locality::SameSocket),
+            (3, 8, Locality::SameSocket),
+            (0, 8, Locality::CrossSocket),
+            (8, 8, Locality::Local),
+        ] {
+            assert_eq!(t.locality(from, to), want, "{from} -> {to}");
+        }
+        assert_eq!(t.sockets(), Some(2));
+    }
+
+    #[test]
+    fn a_node_of_unknown_package_is_cross_socket() {
+        let t = Topology {
+            nodes: vec![
+                node(0, &[0], None, &[(0, 10), (1, 20)]),
+                node(1, &[1], None, &[(0, 20), (1, 10)]),
+            ],
+        };
+        assert_eq!(t.locality(0, 1), Locality::CrossSocket);
+        assert_eq!(t.locality(0, 7), Locality::CrossSocket);
+        assert_eq!(t.sockets(), None);
+    }
+}

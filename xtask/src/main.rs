@@ -1,0 +1,2 @@
+//! Development tasks: build-ebpf, run, test, vm, dist.
+fn main() {}
