@@ -1,2 +1,41 @@
-//! Development tasks: build-ebpf, run, test, vm, dist.
-fn main() {}
+//! Development tasks: one command each to build, run and test numawatch.
+
+mod apt;
+mod command;
+mod compiler;
+mod ebpf;
+mod linker;
+mod programs;
+mod say;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Builds, runs and tests numawatch.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    BuildEbpf(ebpf::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().task {
+        Task::BuildEbpf(args) => ebpf::main(&args),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            // `{:#}` puts the whole chain on one line.
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
