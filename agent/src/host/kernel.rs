@@ -1,0 +1,77 @@
+//! The host's name, its kernel and the setting of NUMA balancing.
+
+use crate::host::cpulist;
+use crate::host::error::Error;
+use crate::host::root::{Root, read, read_if_present};
+use model::snapshot::{AgentCost, Host, Lost};
+
+/// Reads what a snapshot's `host` says of the machine; `agent` and `lost` are left empty.
+///
+/// # Errors
+/// If one of the files that every kernel has can't be read.
+pub(crate) fn read_host(root: &Root) -> Result<Host, Error> {
+    let online = root.sys("devices/system/cpu/online");
+    let cpus = cpulist::parse(&read(&online)?)
+        .ok_or_else(|| Error::format(&online, "is no list of CPUs"))?;
+    Ok(Host {
+        name: line(root, "sys/kernel/hostname")?,
+        kernel: line(root, "sys/kernel/osrelease")?,
+        cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
+        numa_balancing: read_numa_balancing(root)?,
+        agent: AgentCost::default(),
+        lost: Lost::default(),
+    })
+}
+
+/// `kernel.numa_balancing`: 0 off, 1 on, 2 memory tiering; `None` where the kernel has none.
+///
+/// # Errors
+/// If the file is there and can't be read, or holds no number.
+pub(crate) fn read_numa_balancing(root: &Root) -> Result<Option<u32>, Error> {
+    let path = root.proc("sys/kernel/numa_balancing");
+    let Some(text) = read_if_present(&path)? else {
+        return Ok(None);
+    };
+    match text.trim().parse() {
+        Ok(value) => Ok(Some(value)),
+        Err(_) => Err(Error::format(
+            &path,
+            format!("{:?} is no number", text.trim()),
+        )),
+    }
+}
+
+fn line(root: &Root, below_proc: &str) -> Result<String, Error> {
+    Ok(read(&root.proc(below_proc))?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fixture::Fixture;
+
+    fn machine() -> Fixture {
+        Fixture::with(&[
+            ("sys/devices/system/cpu/online", "0-3,8\n"),
+            ("proc/sys/kernel/hostname", "gpu-07\n"),
+            ("proc/sys/kernel/osrelease", "6.12.1-amd64\n"),
+        ])
+    }
+
+    #[test]
+    fn a_kernel_without_balancing_has_none() {
+        let host = read_host(&machine().root()).unwrap();
+        assert_eq!((host.name.as_str(), host.cpus), ("gpu-07", 5));
+        assert_eq!(host.kernel, "6.12.1-amd64");
+        assert_eq!(host.numa_balancing, None);
+    }
+
+    #[test]
+    fn balancing_has_three_modes() {
+        for mode in [0, 1, 2] {
+            let machine = machine();
+            machine.file("proc/sys/kernel/numa_balancing", &format!("{mode}\n"));
+            assert_eq!(read_numa_balancing(&machine.root()).unwrap(), Some(mode));
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Where a process's resident pages lie, from `/proc/PID/numa_maps`; never on a tick.
+//!
+//! The kernel walks the page tables under the process's lock to write that file: 10 ms for 1 GiB.
+//! [`may_read`] says when that may be asked of a process.
+
+use crate::host::error::Error;
+use crate::host::numa_maps::{self, Sum};
+use crate::host::process::ProcessDir;
+use model::process::Placement;
+use model::time::Timestamp;
+use procfs::page_size;
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+
+/// How long after one read of a process the next may follow.
+pub(crate) const SHORTEST_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The largest resident set that is read, bytes: 80 ms of the process's lock.
+pub(crate) const LARGEST_RESIDENT: u64 = 8 << 30;
+
+/// Why a process's placement may not be read now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// The last read is younger than [`SHORTEST_INTERVAL`].
+    #[error("read {} s ago, at most once in {} s", age.as_secs(), SHORTEST_INTERVAL.as_secs())]
+    TooSoon {
+        /// Time since the last read.
+        age: Duration,
+    },
+    /// The process is larger than [`LARGEST_RESIDENT`].
+    #[error(
+        "{:.1} GiB resident: above {} GiB reading numa_maps would hold the process's lock too long",
+        gib(*resident_bytes), LARGEST_RESIDENT >> 30
+    )]
+    TooLarge {
+        /// Its resident set.
+        resident_bytes: u64,
+    },
+}
+
+/// Whether a process's placement may be read now: its resident set, bytes, and the time since the
+/// last read of it.
+///
+/// # Errors
+/// The reason, to be shown, why not.
+pub(crate) fn may_read(
+    resident_bytes: u64,
+    last_read_age: Option<Duration>,
+) -> Result<(), Refusal> {
+    if resident_bytes > LARGEST_RESIDENT {
+        return Err(Refusal::TooLarge { resident_bytes });
+    }
+    match last_read_age {
+        Some(age) if age < SHORTEST_INTERVAL => Err(Refusal::TooSoon { age }),
+        _ => Ok(()),
+    }
+}
+
+/// Reads and sums all mappings; `None` for a process without any: kernel threads and zombies.
+///
+/// It blocks for as long as the kernel walks: call it off the async threads.
+///
+/// # Errors
+/// [`Error::Gone`]; [`Error::Denied`] for another user's process without CAP_SYS_PTRACE;
+/// [`Error::Io`], with "not found" as [`Error::Gone`], so check that the kernel has the file
+/// with [`is_available`] first.
+pub(crate) fn read_placement(process: &ProcessDir) -> Result<Option<Sum>, Error> {
+    let tmpfs = process
+        .read_start("mountinfo", u64::MAX)
+        .map(|text| numa_maps::tmpfs_mounts(&text))
+        .unwrap_or_default();
+    let file = match process.open_file("numa_maps") {
+        // Newer kernels say ESRCH where there is no memory, too.
+        Err(error) if error.is_gone() && !process.stat()?.has_address_space => return Ok(None),
+        file => file?,
+    };
+    let mut sum = Sum::default();
+    let mut line = Vec::new();
+    let mut reader = BufReader::new(file);
+    loop {
+        line.clear();
+        let length = reader.read_until(b'\n', &mut line).map_err(|source| {
+            Error::process_io(process.pid(), &process.path("numa_maps"), source)
+        })?;
+        if length == 0 {
+            break;
+        }
+        sum.add(&String::from_utf8_lossy(&line), page_size(), &tmpfs);
+    }
+    Ok(sum.policy.is_some().then_some(sum))
+}
+
+/// Whether this kernel writes `numa_maps`: one without NUMA doesn't.
+pub(crate) fn is_available(root: &crate::host::root::Root) -> bool {
+    root.proc("self/numa_maps").exists()
+}
+
+/// The memory policy of a thread's first mapping, in numactl's words, from the file's first bytes:
+/// 10 µs whatever the process's size, as the first mapping is the executable's.
+///
+/// # Errors
+/// As [`read_placement`].
+pub(crate) fn read_policy(process: &ProcessDir, tid: u32) -> Result<Option<String>, Error> {
+    let start = process.read_start(&format!("task/{tid}/numa_maps"), 64)?;
+    Ok(numa_maps::first_policy(&start))
+}
+
+impl Sum {
+    /// The placement as a snapshot has it.
+    pub(crate) fn into_placement(self, taken_at: Timestamp) -> Placement {
+        Placement {
+            by_node_bytes: Some(self.by_node_bytes),
+            by_kind: Some(self.by_kind),
+            source: Some("numa_maps".to_owned()),
+            taken_at: Some(taken_at),
+            reason: None,
+        }
+    }
+}
+
+fn gib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 30)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fixture::{Fixture, kernel_thread_stat};
+    use crate::host::root::Root;
+    use model::process::{ByNode, MemoryKind};
+
+    #[test]
+    fn when_a_read_may_follow() {
+        let second = Duration::from_secs(1);
+        for (resident, age, want) in [
+            (0, None, true),
+            (LARGEST_RESIDENT, None, true),
+            (LARGEST_RESIDENT + 1, None, false),
+            (1, Some(second * 9), false),
+            (1, Some(second * 10), true),
+        ] {
+            assert_eq!(may_read(resident, age).is_ok(), want, "{resident} {age:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_one_line_with_the_number() {
+        let error = may_read(12 << 30, None).unwrap_err().to_string();
+        assert!(
+            error.starts_with("12.0 GiB resident: above 8 GiB"),
+            "{error}"
+        );
+        let error = may_read(1, Some(Duration::from_secs(3))).unwrap_err();
+        assert_eq!(error.to_string(), "read 3 s ago, at most once in 10 s");
+    }
+
+    #[test]
+    fn a_file_is_read_with_its_tmpfs_mounts() {
+        let fixture = Fixture::with(&[
+            (
+                "proc/7/numa_maps",
+                "1 bind:1 file=/bin/x mapped=1 N0=1 kernelpagesize_kB=4\n\
+                 2 default file=/ram/w mapped=2 N1=2 kernelpagesize_kB=4\n",
+            ),
+            ("proc/7/mountinfo", "23 22 0:21 / /ram rw - tmpfs none rw\n"),
+        ]);
+        let process = ProcessDir::open(&fixture.root(), 7).unwrap();
+        let sum = read_placement(&process).unwrap().unwrap();
+        assert_eq!(sum.policy.as_deref(), Some("bind:1"));
+        assert_eq!(sum.by_kind[&MemoryKind::Shared], ByNode::from([(1, 8192)]));
+        assert_eq!(sum.by_node_bytes, ByNode::from([(0, 4096), (1, 8192)]));
+    }
+
+    #[test]
+    fn a_kernel_thread_has_no_placement() {
+        let fixture = Fixture::with(&[("proc/2/numa_maps", "")]);
+        let process = ProcessDir::open(&fixture.root(), 2).unwrap();
+        assert_eq!(read_placement(&process).unwrap(), None);
+    }
+
+    #[test]
+    fn a_kernel_that_refuses_to_open_it_for_a_kernel_thread_says_the_same() {
+        let fixture = Fixture::with(&[("proc/2/stat", &kernel_thread_stat(2, 5, "kthreadd"))]);
+        let process = ProcessDir::open(&fixture.root(), 2).unwrap();
+        assert_eq!(read_placement(&process).unwrap(), None);
+    }
+
+    #[test]
+    fn a_process_that_ended_has_an_error_and_no_placement() {
+        let fixture = Fixture::new();
+        fixture.process(7, 1, "x", &["x"]);
+        let process = ProcessDir::open(&fixture.root(), 7).unwrap();
+        fixture.end(7);
+        assert!(read_placement(&process).unwrap_err().is_gone());
+    }
+
+    #[test]
+    fn a_policy_is_read_from_the_first_bytes() {
+        let fixture = Fixture::with(&[(
+            "proc/7/task/9/numa_maps",
+            "5595d5650000 interleave:0-1 file=/root/.pyenv/versions/3.11.7/bin/python3.11 mapped=1",
+        )]);
+        let process = ProcessDir::open(&fixture.root(), 7).unwrap();
+        let policy = read_policy(&process, 9).unwrap();
+        assert_eq!(policy.as_deref(), Some("interleave:0-1"));
+    }
+
+    #[test]
+    fn this_very_process_has_pages_where_the_kernel_tells() {
+        let root = Root::system();
+        if !is_available(&root) {
+            return;
+        }
+        let process = ProcessDir::open(&root, std::process::id()).unwrap();
+        let sum = read_placement(&process).unwrap().unwrap();
+        assert!(sum.by_node_bytes.values().sum::<u64>() > 0);
+        assert!(read_policy(&process, std::process::id()).unwrap().is_some());
+    }
+}

@@ -1,0 +1,78 @@
+//! What the agent itself costs: CPU time, memory, and the kernel's memory for its maps.
+
+use crate::host::process::ProcessDir;
+use crate::host::root::{Root, read};
+use model::snapshot::AgentCost;
+use std::os::fd::RawFd;
+
+/// Reads the agent's own cost; `maps` are its open eBPF maps. What can't be read is `None`.
+pub(crate) fn read_self_cost(root: &Root, maps: &[RawFd]) -> AgentCost {
+    let pid = std::process::id();
+    AgentCost {
+        pid,
+        cpu_time_ns: own_cpu_time_ns(),
+        resident_bytes: ProcessDir::open(root, pid)
+            .and_then(|process| process.resident_bytes())
+            .ok()
+            .flatten(),
+        kernel_memory_bytes: maps
+            .iter()
+            .map(|fd| map_bytes(root, *fd))
+            .sum::<Option<u64>>(),
+    }
+}
+
+/// The kernel memory of one map, bytes (`memlock` in its fdinfo); a part of a sum would be no sum,
+/// so one unreadable map makes the whole unknown.
+fn map_bytes(root: &Root, fd: RawFd) -> Option<u64> {
+    let info = read(&root.proc(format!("self/fdinfo/{fd}"))).ok()?;
+    info.lines()
+        .find_map(|line| line.strip_prefix("memlock:"))?
+        .trim()
+        .parse()
+        .ok()
+}
+
+/// CPU time of all the agent's threads. The clock has nanoseconds; `/proc/self/stat` has ticks of
+/// 10 ms, too coarse for one tick's share.
+fn own_cpu_time_ns() -> Option<u64> {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the clock's id is valid, and `time` is a timespec that lives through the call.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    if result != 0 {
+        return None;
+    }
+    let seconds = u64::try_from(time.tv_sec).ok()?;
+    Some(seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fixture::Fixture;
+
+    const MAP: &str = "pos:\t0\nflags:\t02000002\nmap_type:\t1\nmemlock:\t8192\nmap_id:\t5\n";
+
+    #[test]
+    fn maps_are_summed() {
+        let fixture = Fixture::with(&[("proc/self/fdinfo/5", MAP), ("proc/self/fdinfo/9", MAP)]);
+        let cost = read_self_cost(&fixture.root(), &[5, 9]);
+        assert_eq!(cost.kernel_memory_bytes, Some(16384));
+    }
+
+    #[test]
+    fn an_unreadable_map_makes_the_sum_unknown() {
+        let fixture = Fixture::with(&[("proc/self/fdinfo/5", MAP)]);
+        let cost = read_self_cost(&fixture.root(), &[5, 9]);
+        assert_eq!(cost.kernel_memory_bytes, None);
+    }
+
+    #[test]
+    fn the_machine_tells_cpu_time_and_memory() {
+        let cost = read_self_cost(&Root::system(), &[]);
+        assert!(cost.cpu_time_ns.is_some() && cost.resident_bytes.is_some());
+    }
+}
