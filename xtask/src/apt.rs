@@ -83,6 +83,59 @@ fn unpack_with_dependencies(packages: &[&str], root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Downloads one package into `dir`, and gives its file.
+pub(crate) fn download(package: &str, dir: &Path) -> Result<PathBuf> {
+    // In a folder of its own: apt names the file, with the version in it.
+    let partial = dir.join(format!("download-{}", std::process::id()));
+    fs::create_dir_all(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
+    let result = command::output(
+        Command::new("apt-get")
+            .current_dir(&partial)
+            .args(["-qq", "download", package]),
+    )
+    .and_then(|_| {
+        let file = fs::read_dir(&partial)?
+            .next()
+            .context("apt-get downloaded nothing")??;
+        let deb = dir.join(file.file_name());
+        fs::rename(file.path(), &deb)?;
+        Ok(deb)
+    });
+    let _ = fs::remove_dir_all(&partial);
+    result.with_context(|| format!("cannot download {package}"))
+}
+
+/// Downloads the newest package whose name starts with `prefix`: of those that `sorted` leaves, the
+/// last one that can still be had. Lists may name packages that are gone.
+pub(crate) fn download_newest(
+    prefix: &str,
+    dir: &Path,
+    sorted: impl Fn(Vec<String>) -> Vec<String>,
+) -> Result<PathBuf> {
+    if command::find("apt-cache").is_none() {
+        bail!("no apt here to fetch {prefix}* with");
+    }
+    let candidates = || -> Result<Vec<String>> {
+        let names = command::output(Command::new("apt-cache").args(["pkgnames", prefix]))?;
+        Ok(sorted(names.lines().map(str::to_owned).collect()))
+    };
+    let attempt = |names: Vec<String>| {
+        names
+            .iter()
+            .rev()
+            .take(3)
+            .find_map(|name| download(name, dir).ok())
+    };
+    if let Some(deb) = attempt(candidates()?) {
+        return Ok(deb);
+    }
+    update()?;
+    match attempt(candidates()?) {
+        Some(deb) => Ok(deb),
+        None => bail!("apt knows no {prefix}* package that can be downloaded: apt-get update?"),
+    }
+}
+
 /// The packages that `apt-get -s install` would install.
 fn planned(plan: &str) -> impl Iterator<Item = &str> {
     plan.lines()

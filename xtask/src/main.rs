@@ -7,6 +7,7 @@ mod ebpf;
 mod linker;
 mod programs;
 mod say;
+mod vm;
 mod workspace;
 
 use std::process::ExitCode;
@@ -24,11 +25,13 @@ struct Cli {
 #[derive(Subcommand)]
 enum Task {
     BuildEbpf(ebpf::Args),
+    Vm(vm::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().task {
         Task::BuildEbpf(args) => ebpf::main(&args),
+        Task::Vm(args) => Ok(vm::main(&args)),
     };
     match result {
         Ok(code) => code,
