@@ -1,1 +1,3 @@
 //! Sends snapshots out of the process.
+
+pub(crate) mod otlp;
