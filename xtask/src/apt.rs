@@ -83,17 +83,17 @@ fn unpack_with_dependencies(packages: &[&str], root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Downloads one package into `dir`, and gives its file.
-pub(crate) fn download(package: &str, dir: &Path) -> Result<PathBuf> {
+/// Downloads one package into `dir`, and gives its file; by a private apt configuration, if told.
+pub(crate) fn download(package: &str, dir: &Path, config: Option<&Path>) -> Result<PathBuf> {
     // In a folder of its own: apt names the file, with the version in it.
     let partial = dir.join(format!("download-{}", std::process::id()));
     fs::create_dir_all(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
-    let result = command::output(
-        Command::new("apt-get")
-            .current_dir(&partial)
-            .args(["-qq", "download", package]),
-    )
-    .and_then(|_| {
+    let mut apt = Command::new("apt-get");
+    apt.current_dir(&partial).args(["-qq", "download", package]);
+    if let Some(config) = config {
+        apt.env("APT_CONFIG", config);
+    }
+    let result = command::output(&mut apt).and_then(|_| {
         let file = fs::read_dir(&partial)?
             .next()
             .context("apt-get downloaded nothing")??;
@@ -124,7 +124,7 @@ pub(crate) fn download_newest(
             .iter()
             .rev()
             .take(3)
-            .find_map(|name| download(name, dir).ok())
+            .find_map(|name| download(name, dir, None).ok())
     };
     if let Some(deb) = attempt(candidates()?) {
         return Ok(deb);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -29,8 +30,18 @@ pub(crate) fn main(_: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Brings the object file up to date, fetching compiler and linker where they are missing.
+/// Brings the object file up to date, fetching compiler and linker where they are missing. Once in a
+/// task, however many of its parts need it.
 pub(crate) fn build() -> Result<PathBuf> {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(object) = BUILT.get() {
+        return Ok(object.clone());
+    }
+    let object = bring_up_to_date()?;
+    Ok(BUILT.get_or_init(|| object).clone())
+}
+
+fn bring_up_to_date() -> Result<PathBuf> {
     let start = Instant::now();
     let compiler = compiler::provide()?;
     let linker = linker::provide(&compiler)?;

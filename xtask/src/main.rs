@@ -5,8 +5,12 @@ mod command;
 mod compiler;
 mod ebpf;
 mod linker;
+mod product;
 mod programs;
+mod prometheus;
 mod say;
+mod suite;
+mod test;
 mod vm;
 mod workspace;
 
@@ -25,12 +29,18 @@ struct Cli {
 #[derive(Subcommand)]
 enum Task {
     BuildEbpf(ebpf::Args),
+    Run(product::RunArgs),
+    Test(test::Args),
     Vm(vm::Args),
+    Dist(product::DistArgs),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().task {
         Task::BuildEbpf(args) => ebpf::main(&args),
+        Task::Run(args) => product::run(&args),
+        Task::Dist(args) => product::dist(&args),
+        Task::Test(args) => test::main(&args),
         Task::Vm(args) => Ok(vm::main(&args)),
     };
     match result {

@@ -28,7 +28,8 @@ pub(crate) fn ebpf_object() -> PathBuf {
 /// `NUMAWATCH_CACHE`, else the user's cache directory: compilers, bpf-linker and kernels.
 pub(crate) fn cache() -> Result<PathBuf> {
     if let Some(dir) = env::var_os("NUMAWATCH_CACHE").filter(|dir| !dir.is_empty()) {
-        return std::path::absolute(dir).context("NUMAWATCH_CACHE is not a usable path");
+        // Relative to the tree, not to the folder that a test happens to be in.
+        return Ok(root().join(dir));
     }
     if let Some(dir) = env::var_os("XDG_CACHE_HOME").filter(|dir| !dir.is_empty()) {
         return Ok(PathBuf::from(dir).join("numawatch"));

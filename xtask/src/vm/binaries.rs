@@ -1,5 +1,7 @@
 //! The guest's own programs, linked statically: one file each runs with any kernel and no libraries.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -7,18 +9,14 @@ use anyhow::Result;
 use crate::{command, ebpf, say, workspace};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-const NAMES: [&str; 2] = ["numawatch", "workload"];
 
-/// Brings both up to date, with the eBPF object that numawatch includes.
+/// Brings numawatch and the programs of `tests` up to date, with the eBPF object that numawatch includes.
 pub(crate) fn build() -> Result<()> {
     ebpf::build()?;
-    say::step("Building numawatch and workload for the guest", || {
+    say::step("Building numawatch and the workloads for the guest", || {
         let mut cargo = command::cargo();
         cargo.args(["build", "--quiet", "--release", "--target", TARGET]);
-        cargo.args(["--package", "numawatch", "--package", "tests"]);
-        for name in NAMES {
-            cargo.args(["--bin", name]);
-        }
+        cargo.args(["--package", "numawatch", "--package", "tests", "--bins"]);
         // Its own directory: other flags for the same crates would rebuild the host's each time.
         cargo
             .arg("--target-dir")
@@ -32,15 +30,23 @@ pub(crate) fn build() -> Result<()> {
     })
 }
 
-/// Those that are there.
+/// Those that are there: the executables among what cargo left.
 pub(crate) fn built() -> Vec<PathBuf> {
     let dir = workspace::target()
         .join("guest")
         .join(TARGET)
         .join("release");
-    NAMES
-        .iter()
-        .map(|name| dir.join(name))
-        .filter(|file| file.is_file())
-        .collect()
+    let mut found: Vec<PathBuf> = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| {
+            entry
+                .metadata()
+                .is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
+        })
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    found
 }

@@ -102,7 +102,7 @@ fn busybox() -> Result<PathBuf> {
         return Ok(found);
     }
     say::step("Fetching busybox-static for the guest", || {
-        let deb = apt::download("busybox-static", &root)?;
+        let deb = apt::download("busybox-static", &root, None)?;
         apt::unpack(&deb, &root)
     })?;
     let unpacked = [root.join("bin/busybox"), root.join("usr/bin/busybox")];

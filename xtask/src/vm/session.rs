@@ -220,8 +220,14 @@ fn evidence(run: &Path) -> String {
         .lines()
         .filter(|line| !line.trim().is_empty())
         .collect();
-    let last = lines[lines.len().saturating_sub(25)..].join("\n  | ");
-    format!("its console (kept: {place}) ends with:\n  | {last}")
+    // What went wrong stands before the registers and the stack, of which a panic prints pages.
+    let trouble = ["Kernel panic", "BUG:", "Oops", "sysrq:"];
+    let first = lines
+        .iter()
+        .position(|line| trouble.iter().any(|word| line.contains(word)));
+    let from = first.unwrap_or(lines.len().saturating_sub(20));
+    let told = lines[from..lines.len().min(from + 20)].join("\n  | ");
+    format!("its console, kept in {place}, says:\n  | {told}")
 }
 
 /// Standard base64: the request is one line whatever the script holds.
