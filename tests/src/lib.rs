@@ -1,3 +1,12 @@
-//! What the black-box tests share.
+//! What the black-box tests share: sessions of workloads under numawatch, played here or in the guest.
 
+pub mod bpf;
+pub mod compare;
+pub mod leftovers;
+pub mod play;
+pub mod process;
+pub mod session;
+pub mod settings;
+pub mod sysctl;
 pub mod truth;
+pub mod vm;

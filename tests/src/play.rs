@@ -1,0 +1,146 @@
+//! Plays a session: starts the workloads, has numawatch watch them, lets them work, and collects what everybody said.
+
+use crate::process::Running;
+use crate::session::{Report, Session, Watch, WorkloadReport};
+use crate::settings::Settings;
+use crate::truth::{Ready, Truth};
+use anyhow::{Context as _, Result, ensure};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The programs that take part.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    /// `numawatch`.
+    pub numawatch: PathBuf,
+    /// `workload`.
+    pub workload: PathBuf,
+}
+
+impl Tools {
+    /// As the guest has them.
+    #[must_use]
+    pub fn on_path() -> Self {
+        Self {
+            numawatch: "numawatch".into(),
+            workload: "workload".into(),
+        }
+    }
+}
+
+/// Plays it. What goes wrong is in the report, beside what went well before.
+#[must_use]
+pub fn play(session: &Session, tools: &Tools) -> Report {
+    let mut report = Report {
+        session: session.name.to_owned(),
+        kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")
+            .map_or_else(|_| String::new(), |release| release.trim().to_owned()),
+        ..Report::default()
+    };
+    if let Err(error) = play_into(session, tools, &mut report) {
+        report.error = Some(format!("{error:#}"));
+    }
+    report
+}
+
+fn play_into(session: &Session, tools: &Tools, report: &mut Report) -> Result<()> {
+    let _settings = Settings::apply(session.settings)?;
+    let mut workloads = Vec::new();
+    for (name, arguments) in session.workloads {
+        let mut command = Command::new(&tools.workload);
+        command.args(arguments.split_ascii_whitespace());
+        let mut running = Running::start(&mut command)?;
+        let ready: Ready = running
+            .json_line()
+            .with_context(|| format!("workload {name}"))?;
+        workloads.push((*name, ready.pid, running));
+    }
+
+    let mut command = Command::new(&tools.numawatch);
+    command.args(["snapshot", "--json", "--for", "600s"]);
+    match session.watch {
+        Watch::All => {
+            command.arg("--all");
+        }
+        Watch::Pids => {
+            for (_, pid, _) in &workloads {
+                command.args(["--pid", &pid.to_string()]);
+            }
+        }
+    }
+    let mut numawatch = Running::start(&mut command)?;
+    let played = watch(&mut numawatch, &mut workloads, report);
+    report.stderr = numawatch.stderr_so_far();
+    played?;
+
+    numawatch.interrupt();
+    let ended = numawatch.wait();
+    report.stderr = numawatch.stderr_so_far();
+    let (status, stdout) = ended.context("numawatch snapshot")?;
+    report.exit_code = status.code();
+    let document = serde_json::from_str(&stdout);
+    report.snapshot = Some(document.with_context(|| format!("numawatch's stdout: {stdout:.400}"))?);
+    for (name, _, mut running) in workloads {
+        let last = end(&mut running).with_context(|| format!("workload {name}"))?;
+        if let Some(workload) = report.workloads.get_mut(name) {
+            workload.last_truth = last;
+        }
+    }
+    Ok(())
+}
+
+/// From the moment when numawatch says that it watches, to the last workload's report.
+fn watch(
+    numawatch: &mut Running,
+    workloads: &mut [(&str, u32, Running)],
+    report: &mut Report,
+) -> Result<()> {
+    numawatch
+        .stderr_line(|line| line.starts_with("numawatch: watching "))
+        .context("numawatch snapshot")?;
+    let before = vmstat()?;
+    for (name, pid, running) in workloads {
+        running.say_go()?;
+        let truth: Truth = running
+            .json_line()
+            .with_context(|| format!("workload {name}"))?;
+        ensure!(truth.done, "workload {name} reported too early");
+        let done = WorkloadReport {
+            pid: *pid,
+            truth,
+            last_truth: None,
+        };
+        report.workloads.insert((*name).to_owned(), done);
+    }
+    for (name, after) in vmstat()? {
+        let grown = after.saturating_sub(before.get(&name).copied().unwrap_or(0));
+        report.vmstat.insert(name, grown);
+    }
+    Ok(())
+}
+
+/// Lets a workload go; the last report that it makes then, if it does.
+fn end(running: &mut Running) -> Result<Option<Truth>> {
+    running.say_go()?;
+    running.close_stdin();
+    let (status, stdout) = running.wait()?;
+    ensure!(status.success(), "{status}");
+    stdout
+        .lines()
+        .next_back()
+        .map(serde_json::from_str)
+        .transpose()
+        .context("its last line")
+}
+
+fn vmstat() -> Result<BTreeMap<String, u64>> {
+    let text = std::fs::read_to_string("/proc/vmstat").context("/proc/vmstat")?;
+    let numbers = text.lines().filter_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        Some((name.to_owned(), value.parse().ok()?))
+    });
+    Ok(numbers
+        .filter(|(name, _)| name.starts_with("numa_") || name.starts_with("pg"))
+        .collect())
+}

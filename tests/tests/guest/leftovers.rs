@@ -1,0 +1,48 @@
+//! What an ended numawatch leaves behind in the kernel: nothing.
+
+use tests::leftovers::Ending;
+use tests::vm::Guest;
+
+on_each_kernel!(
+    done_when_5_kill_9_leaves_no_bpf_object,
+    done_when_5_kill_9_changes_no_setting,
+    an_orderly_end_leaves_nothing,
+);
+
+fn ending(guest: &Guest, signal: i32) -> &Ending {
+    let report = guest.leftovers();
+    match report.endings.iter().find(|ending| ending.signal == signal) {
+        Some(ending) => ending,
+        None => panic!("no ending by signal {signal}: {:?}", report.error),
+    }
+}
+
+fn done_when_5_kill_9_leaves_no_bpf_object(guest: &Guest) {
+    let ending = ending(guest, libc::SIGKILL);
+    assert!(
+        ending.programs > 0,
+        "it had loaded nothing: no test of anything"
+    );
+    assert!(ending.left.is_empty(), "{:?}", ending.left);
+}
+
+fn done_when_5_kill_9_changes_no_setting(guest: &Guest) {
+    let ending = ending(guest, libc::SIGKILL);
+    assert!(ending.changed.is_empty(), "{:?}", ending.changed);
+}
+
+fn an_orderly_end_leaves_nothing(guest: &Guest) {
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        let ending = ending(guest, signal);
+        assert_eq!(
+            ending.exit_code,
+            Some(0),
+            "signal {signal}: {}",
+            ending.stderr
+        );
+        assert!(
+            ending.left.is_empty() && ending.changed.is_empty(),
+            "signal {signal}: {ending:?}"
+        );
+    }
+}
