@@ -1,0 +1,69 @@
+//! Made-up nodes and signals.
+
+use super::{GIB, id, wander};
+use model::signal::{Mechanism, Signal, SignalName, SignalState};
+use model::topology::{Node, NumaStat};
+
+/// One node of so many on so many sockets.
+pub(super) fn node(index: usize, sockets: usize, nodes: usize, tick: u64) -> Node {
+    let total = 512 * GIB;
+    let cpus = 48;
+    let per_socket = nodes.div_ceil(sockets.max(1));
+    let socket = id(index / per_socket.max(1));
+    let used = [412, 133, 287, 64][index % 4] * GIB + (tick % 7) * GIB / 3;
+    let first = u32::from(u16::try_from(index * cpus).unwrap_or(0));
+    Node {
+        id: id(index),
+        cpus: (first..first + 48).collect(),
+        socket: Some(socket),
+        memory_total_bytes: Some(total),
+        memory_free_bytes: Some(total - used),
+        distances: (0..nodes)
+            .map(|other| {
+                let same = other / per_socket.max(1) == index / per_socket.max(1);
+                let distance = match (other == index, same) {
+                    (true, _) => 10,
+                    (_, true) => 12,
+                    _ => 21,
+                };
+                (id(other), distance)
+            })
+            .collect(),
+        numastat: Some(NumaStat::default()),
+        cpu_busy: Some(wander([0.63, 0.18, 0.42, 0.05][index % 4], tick)),
+    }
+}
+
+/// The signals of a host that refuses some programs, with or without balancing.
+pub(super) fn signals(balancing: bool) -> Vec<Signal> {
+    let attached = |name, mechanism, target: &str| Signal {
+        name,
+        state: SignalState::Attached,
+        mechanism: Some(mechanism),
+        target: Some(target.to_owned()),
+        reason: None,
+    };
+    SignalName::ALL
+        .into_iter()
+        .map(|name| match name {
+            SignalName::Sched => attached(name, Mechanism::TpBtf, "sched_switch"),
+            SignalName::FirstTouch => attached(
+                name,
+                Mechanism::Fentry,
+                "do_anonymous_page, do_cow_fault, wp_page_copy",
+            ),
+            SignalName::Map => Signal {
+                state: SignalState::Degraded,
+                reason: Some("fentry is refused: maps are counted without their node".to_owned()),
+                ..attached(name, Mechanism::TpBtf, "page_fault_user")
+            },
+            SignalName::Placement => attached(name, Mechanism::Procfs, "/proc/PID/numa_maps"),
+            _ if !balancing => Signal::unavailable(name, "kernel.numa_balancing is 0"),
+            SignalName::Hint => attached(name, Mechanism::Fentry, "task_numa_fault"),
+            SignalName::Migration => {
+                attached(name, Mechanism::TpBtf, "mm_migrate_pages, sched_move_numa")
+            }
+            SignalName::Scan => attached(name, Mechanism::Fentry, "task_numa_work"),
+        })
+        .collect()
+}
