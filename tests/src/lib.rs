@@ -1,11 +1,13 @@
 //! What the black-box tests share: sessions of workloads under numawatch, played here or in the guest.
 
 pub mod bpf;
+pub mod built;
 pub mod compare;
 pub mod leftovers;
 pub mod play;
 pub mod process;
 pub mod session;
+pub mod sessions;
 pub mod settings;
 pub mod sysctl;
 pub mod truth;

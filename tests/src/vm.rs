@@ -80,8 +80,8 @@ impl Guest {
 /// stdout, and the rest.
 fn run(kernel: &str, scenario: &Path) -> Result<(String, String)> {
     let disk = Disk::create(kernel)?;
-    let mut command = xtask();
-    command.args(["vm", "--kernel", kernel, "--timeout", TIMEOUT]);
+    let mut command = xtask_vm();
+    command.args(["--kernel", kernel, "--timeout", TIMEOUT]);
     command
         .arg("--add")
         .arg(scenario)
@@ -110,13 +110,17 @@ fn run(kernel: &str, scenario: &Path) -> Result<(String, String)> {
     Ok((stdout, format!("{command:?}: {status}\n{stderr}")))
 }
 
-/// `NUMAWATCH_XTASK`, where xtask itself runs the tests; else by cargo.
-fn xtask() -> Command {
+/// `NUMAWATCH_XTASK`, where xtask runs the tests and has built what they need; else by cargo, which builds it.
+fn xtask_vm() -> Command {
     if let Some(built) = std::env::var_os("NUMAWATCH_XTASK") {
-        return Command::new(built);
+        let mut command = Command::new(built);
+        command.args(["vm", "--no-build"]);
+        return command;
     }
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.arg("xtask").current_dir(env!("CARGO_MANIFEST_DIR"));
+    command
+        .args(["xtask", "vm"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
     command
 }
 

@@ -11,7 +11,7 @@ use clap::Parser;
 use std::process::ExitCode;
 use tests::leftovers;
 use tests::play::{Tools, play};
-use tests::session::{ALL, SWAP};
+use tests::sessions::{ALL, SWAP};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -18,22 +18,44 @@ macro_rules! on_each_kernel {
     };
 }
 
+#[path = "guest/balancing.rs"]
 mod balancing;
+#[path = "guest/json.rs"]
 mod json;
+#[path = "guest/leftovers.rs"]
 mod leftovers;
+#[path = "guest/lifecycle.rs"]
 mod lifecycle;
+#[path = "guest/sched.rs"]
 mod sched;
+#[path = "guest/signals.rs"]
 mod signals;
+#[path = "guest/touch.rs"]
 mod touch;
 
 fn kernel_6_1() -> &'static Guest {
     static GUEST: OnceLock<Guest> = OnceLock::new();
+    boot_the_other(kernel_6_12);
     GUEST.get_or_init(|| play("6.1"))
 }
 
 fn kernel_6_12() -> &'static Guest {
     static GUEST: OnceLock<Guest> = OnceLock::new();
+    boot_the_other(kernel_6_1);
     GUEST.get_or_init(|| play("6.12"))
+}
+
+/// When all tests run, both guests are needed: they boot side by side, each on a CPU of its own.
+fn boot_the_other(other: fn() -> &'static Guest) {
+    static BOOTED: OnceLock<()> = OnceLock::new();
+    BOOTED.get_or_init(|| {
+        if std::env::args()
+            .skip(1)
+            .all(|argument| argument.starts_with('-'))
+        {
+            std::thread::spawn(other);
+        }
+    });
 }
 
 fn play(kernel: &str) -> Guest {

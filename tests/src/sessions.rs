@@ -1,0 +1,264 @@
+//! Every session, by name.
+
+use crate::session::{Session, Setting, Watch};
+
+const fn set(path: &'static str, value: &'static str) -> Setting {
+    Setting {
+        path,
+        value,
+        optional: false,
+    }
+}
+
+const fn try_set(path: &'static str, value: &'static str) -> Setting {
+    Setting {
+        path,
+        value,
+        optional: true,
+    }
+}
+
+const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
+
+/// Scans the whole address space of a test process several times a second, instead of 256 MB a second at most.
+const FAST_SCANS: [Setting; 4] = [
+    set(
+        "/sys/kernel/debug/sched/numa_balancing/scan_delay_ms",
+        "100",
+    ),
+    set(
+        "/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms",
+        "200",
+    ),
+    set(
+        "/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms",
+        "200",
+    ),
+    try_set("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"),
+];
+
+/// Exact counts, without anything that moves pages meanwhile.
+pub const COUNTS: Session = Session {
+    name: "counts",
+    watch: Watch::Pids,
+    settings: &[
+        set(BALANCING, "0"),
+        set("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"),
+        set(
+            "/sys/kernel/mm/transparent_hugepage/shmem_enabled",
+            "advise",
+        ),
+        set(
+            "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages",
+            "4",
+        ),
+    ],
+    workloads: &[
+        (
+            "first-touch",
+            "touch --pages 16384 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "populate",
+            "touch --kind populate --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "kernel",
+            "touch --kind kernel --pages 2000 --cpu-node 0 --memory-node 1",
+        ),
+        (
+            "zero-page",
+            "touch --kind zero-page --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "stack",
+            "touch --kind stack --pages 1000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "thp",
+            "touch --kind thp --pages 4096 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "hugetlb",
+            "touch --kind hugetlb --pages 1024 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "hugetlb-shared",
+            "touch --kind hugetlb-shared --pages 1024 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "private-file",
+            "touch --kind private-file --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "private-file-read",
+            "touch --kind private-file-read --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "file",
+            "touch --kind file --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "disk-file",
+            "touch --kind file --pages 2000 --cpu-node 1 --memory-node 0 --directory /disk",
+        ),
+        (
+            "disk-file-write",
+            "touch --kind file-write --pages 2000 --cpu-node 0 --memory-node 1 --directory /disk",
+        ),
+        (
+            "file-write",
+            "touch --kind file-write --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "shm",
+            "touch --kind shm --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "memfd",
+            "touch --kind memfd --pages 2000 --cpu-node 0 --memory-node 1",
+        ),
+        (
+            "shm-thp",
+            "touch --kind shm-thp --pages 2048 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "shared",
+            "shared --pages 2000 --cpu-node 0 --child-cpu-node 1 --memory-node 0",
+        ),
+        (
+            "shared-file",
+            "shared --backing file --pages 2000 --cpu-node 0 --child-cpu-node 1 --memory-node 0",
+        ),
+        (
+            "write-child",
+            "write-child --pages 2000 --own-pages 1000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "fork",
+            "fork --pages 8192 --cpu-node 0 --memory-node 0 --child-cpu-node 1 --child-memory-node 1",
+        ),
+        (
+            "children",
+            "children --count 2 --depth 2 --pages 2000 --spin-ms 300 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "exec",
+            "exec --pages 2000 --spin-ms 500 --cpu-node 1 --leader-cpu-node 0 --memory-node 0",
+        ),
+        (
+            "exec-leader",
+            "exec --leader --pages 2000 --spin-ms 500 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "threads",
+            "threads --count 1000 --pages 8 --spin-us 2000 --cpu-node 1 --memory-node 0",
+        ),
+        ("moves", "moves --count 1000"),
+        ("moves-of-8", "moves --count 1000 --threads 8"),
+        ("spin", "spin --seconds 2 --cpu-nodes 0,1"),
+        ("spin-2", "spin --seconds 1 --threads 2 --cpu-nodes 1,0"),
+    ],
+};
+
+/// Threads that never sleep, not even while the snapshot is taken.
+pub const NEVER_SLEEP: Session = Session {
+    name: "never-sleep",
+    watch: Watch::Pids,
+    settings: &[set(BALANCING, "0")],
+    workloads: &[
+        ("moves", "moves --count 1000 --never-sleep"),
+        ("spin", "spin --seconds 2 --cpu-nodes 0 --keep-spinning"),
+        (
+            "already",
+            "spin --seconds 2 --cpu-nodes 1 --keep-spinning --already-spinning",
+        ),
+    ],
+};
+
+/// NUMA balancing at work on everything that runs.
+pub const BALANCING_ALL: Session = Session {
+    name: "balancing",
+    watch: Watch::All,
+    settings: &[
+        set(BALANCING, "1"),
+        FAST_SCANS[0],
+        FAST_SCANS[1],
+        FAST_SCANS[2],
+        FAST_SCANS[3],
+    ],
+    workloads: &[
+        // Pages that go over once.
+        (
+            "one-way",
+            "balance --pages 8192 --memory-node 0 --on 1:1 --again 300 --until-migrated 7500",
+        ),
+        // Pages that go to and fro.
+        (
+            "to-and-fro",
+            "balance --pages 8192 --memory-node 0 --on 0:1 --on 1:1 --again 300 --until-hint-faults 30000",
+        ),
+        // Pages that stay, and are touched from where they are.
+        (
+            "local",
+            "balance --pages 4096 --memory-node 0 --on 0:1 --again 300 --until-hint-faults 8000",
+        ),
+        // One fault, 512 pages.
+        (
+            "thp",
+            "balance --thp --pages 8192 --memory-node 0 --on 1:1 --again 300 --until-hint-faults 40",
+        ),
+    ],
+};
+
+/// NUMA balancing as memory tiering: its faults say nothing about who is remote.
+pub const TIERING: Session = Session {
+    name: "tiering",
+    watch: Watch::Pids,
+    settings: &[set(BALANCING, "2")],
+    workloads: &[("touch", "touch --pages 2000 --cpu-node 1 --memory-node 0")],
+};
+
+/// Pages that come back from swap; needs a swap that is on.
+pub const SWAP: Session = Session {
+    name: "swap",
+    watch: Watch::Pids,
+    settings: &[set(BALANCING, "0")],
+    workloads: &[("swap", "swap --pages 2000 --cpu-node 1 --memory-node 0")],
+};
+
+/// Exact counts on any machine: everything on node 0, and no setting is touched.
+pub const ONE_NODE: Session = Session {
+    name: "one-node",
+    watch: Watch::Pids,
+    settings: &[],
+    workloads: &[
+        ("first-touch", "touch --pages 16384"),
+        ("thp", "touch --kind thp --pages 4096"),
+        ("kernel", "touch --kind kernel --pages 2000"),
+        ("private-file", "touch --kind private-file --pages 2000"),
+        ("memfd", "touch --kind memfd --pages 2000"),
+        ("fork", "fork --pages 8192"),
+        ("children", "children --count 2 --depth 2 --pages 2000"),
+        ("exec", "exec --pages 2000 --spin-ms 500"),
+        ("threads", "threads --count 1000 --pages 8 --spin-us 1000"),
+        ("spin", "spin --seconds 2"),
+    ],
+};
+
+/// Threads that never sleep, on any machine.
+pub const ONE_NODE_NEVER_SLEEP: Session = Session {
+    name: "one-node-never-sleep",
+    watch: Watch::Pids,
+    settings: &[],
+    workloads: &[
+        ("spin", "spin --seconds 1 --keep-spinning"),
+        (
+            "already",
+            "spin --seconds 1 --keep-spinning --already-spinning",
+        ),
+    ],
+};
+
+/// All that run in a two-node guest.
+pub const ALL: &[Session] = &[COUNTS, NEVER_SLEEP, BALANCING_ALL, TIERING, SWAP];

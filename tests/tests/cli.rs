@@ -1,0 +1,209 @@
+//! The command line: wrong use, missing rights and vanishing processes give one clear line and the right exit code.
+#![allow(
+    clippy::expect_used,
+    reason = "a helper that cannot go on fails its test"
+)]
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tests::built::numawatch;
+use tests::process::Running;
+
+/// A pid that the kernel never gives: its limit is 4194304.
+const NO_PID: &str = "4194305";
+/// Debian's `nobody`.
+const NOBODY: u32 = 65534;
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(numawatch())
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("numawatch starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Wrong use, or can't start: exit 2, one line on stderr, nothing on stdout.
+#[track_caller]
+fn refused(output: &Output) -> String {
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert_eq!(stderr.trim_end().lines().count(), 1, "one line: {stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    assert_eq!(text(&output.stdout), "");
+    stderr
+}
+
+#[test]
+fn an_unknown_option_is_refused_in_one_line() {
+    let line = refused(&run(&["snapshot", "--frobnicate"]));
+    assert!(line.contains("--frobnicate"), "{line}");
+}
+
+#[test]
+fn an_unknown_subcommand_is_refused_in_one_line() {
+    let line = refused(&run(&["frobnicate"]));
+    assert!(line.contains("frobnicate"), "{line}");
+}
+
+#[test]
+fn a_pid_that_is_no_number_is_refused_in_one_line() {
+    let line = refused(&run(&["snapshot", "--pid", "abc"]));
+    assert!(line.contains("abc"), "{line}");
+}
+
+#[test]
+fn a_duration_that_is_none_is_refused_in_one_line() {
+    let line = refused(&run(&["snapshot", "--for", "soon"]));
+    assert!(line.contains("soon"), "{line}");
+}
+
+#[test]
+fn a_regex_that_is_none_is_refused_in_one_line() {
+    let line = refused(&run(&["snapshot", "--match", "(", "--for", "1s"]));
+    assert!(line.contains('('), "{line}");
+}
+
+#[test]
+fn a_pid_that_does_not_exist_is_refused_in_one_line() {
+    let line = refused(&run(&[
+        "snapshot", "--json", "--for", "1s", "--pid", NO_PID,
+    ]));
+    assert!(line.contains(NO_PID), "{line}");
+}
+
+#[test]
+fn without_privileges_it_says_what_to_do_in_one_line() {
+    let copy = PublicCopy::of(&numawatch());
+    for subcommand in [
+        &["snapshot", "--json", "--for", "1s", "--all"][..],
+        &["tui"],
+    ] {
+        let output = Command::new(&copy.0)
+            .args(subcommand)
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .stdin(Stdio::null())
+            .output()
+            .expect("it starts as nobody: the tests run as root");
+        let line = refused(&output);
+        assert!(
+            line.contains("root") || line.contains("CAP_"),
+            "what is missing: {line}"
+        );
+    }
+}
+
+#[test]
+fn a_pid_that_ends_while_it_is_watched_is_no_failure() {
+    let mut short = Running::start(&mut Command::new("cat")).expect("cat starts");
+    let pid = short.pid().to_string();
+    let mut watcher = Command::new(numawatch());
+    watcher.args(["snapshot", "--json", "--for", "600s", "--pid", &pid]);
+    let mut watcher = Running::start(&mut watcher).expect("numawatch starts");
+    watcher
+        .stderr_line(|line| line.starts_with("numawatch: watching "))
+        .expect("it watches");
+    short.close_stdin();
+    short.wait().expect("cat ends");
+    watcher.interrupt();
+    let (status, stdout) = watcher.wait().expect("numawatch ends");
+    let stderr = watcher.stderr_so_far();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    serde_json::from_str::<serde_json::Value>(&stdout).expect("one JSON document");
+}
+
+#[test]
+fn the_snapshot_is_the_only_thing_on_stdout() {
+    let own = std::process::id().to_string();
+    let output = run(&["snapshot", "--json", "--for", "1s", "--pid", &own]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let snapshot: model::snapshot::Snapshot =
+        serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(snapshot.processes.len(), 1);
+    assert_eq!(snapshot.processes[0].pid.to_string(), own);
+}
+
+#[test]
+fn without_json_it_is_a_table() {
+    let own = std::process::id().to_string();
+    let output = run(&["snapshot", "--for", "1s", "--pid", &own]);
+    let stdout = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(stdout.lines().any(|line| line.contains(&own)), "{stdout}");
+    assert!(!stdout.starts_with('{'), "{stdout}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let own = std::process::id().to_string();
+    let mut child = Command::new(numawatch())
+        .args(["snapshot", "--json", "--for", "1s", "--pid", &own])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("numawatch starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("numawatch ends");
+    assert!(
+        !text(&output.stderr).contains("panicked"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn doctor_names_every_signal() {
+    let output = run(&["doctor"]);
+    let stdout = text(&output.stdout);
+    assert!(
+        output.status.code().is_some_and(|code| code < 2),
+        "{}",
+        text(&output.stderr)
+    );
+    for signal in model::signal::SignalName::ALL {
+        let words = [
+            signal.as_str().to_owned(),
+            signal.as_str().replace('_', "-"),
+        ];
+        assert!(
+            words.iter().any(|word| stdout.contains(word)),
+            "no {}: {stdout}",
+            signal.as_str()
+        );
+    }
+}
+
+#[test]
+fn help_names_every_subcommand() {
+    let output = run(&["--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    for subcommand in ["tui", "agent", "snapshot", "doctor"] {
+        assert!(text(&output.stdout).contains(subcommand), "{subcommand}");
+    }
+}
+
+/// A copy that others than the builder may run; gone on drop.
+struct PublicCopy(PathBuf);
+
+impl PublicCopy {
+    fn of(program: &Path) -> Self {
+        let copy = std::env::temp_dir().join(format!("numawatch-{}", std::process::id()));
+        std::fs::copy(program, &copy).expect("a copy");
+        std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+        Self(copy)
+    }
+}
+
+impl Drop for PublicCopy {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,184 @@
+//! Known workloads on the machine that runs the tests, whatever rungs it has: what is counted is exact, what isn't says why.
+#![allow(
+    clippy::expect_used,
+    reason = "a helper that cannot go on fails its test"
+)]
+
+use model::signal::{SignalName, SignalState};
+use std::sync::OnceLock;
+use tests::built::tools;
+use tests::compare::{cpu_time, pairs, sum, within};
+use tests::play::play;
+use tests::session::{Report, Session};
+use tests::sessions::{ONE_NODE, ONE_NODE_NEVER_SLEEP};
+
+fn report() -> &'static Report {
+    static REPORT: OnceLock<Report> = OnceLock::new();
+    REPORT.get_or_init(|| played(&ONE_NODE))
+}
+
+fn played(session: &Session) -> Report {
+    play(session, &tools(env!("CARGO_BIN_EXE_workload")))
+}
+
+fn is_live(name: SignalName) -> bool {
+    report()
+        .snapshot()
+        .signal(name)
+        .is_some_and(model::signal::Signal::is_live)
+}
+
+#[track_caller]
+fn first_touches(workload: &str) {
+    assert!(
+        is_live(SignalName::FirstTouch),
+        "{:?}",
+        report().snapshot().signals
+    );
+    for truth in &report().workload(workload).truth.processes {
+        let touched = report().process(truth.pid).touches.first_touch;
+        pairs(
+            &format!("{workload}, {}: first touches", truth.part),
+            &touched,
+            &truth.first_touch,
+        );
+    }
+}
+
+#[test]
+fn first_touches_are_exact() {
+    first_touches("first-touch");
+}
+
+#[test]
+fn a_huge_page_is_512_first_touches() {
+    first_touches("thp");
+}
+
+#[test]
+fn pages_that_the_kernel_fills_are_first_touches() {
+    first_touches("kernel");
+}
+
+#[test]
+fn a_private_copy_of_a_file_page_is_a_first_touch() {
+    first_touches("private-file");
+}
+
+#[test]
+fn pages_that_a_child_copies_are_its_first_touches_once() {
+    first_touches("fork");
+}
+
+#[test]
+fn children_and_grandchildren_are_watched() {
+    first_touches("children");
+}
+
+#[test]
+fn shared_memory_is_no_first_touch() {
+    first_touches("memfd");
+}
+
+#[test]
+fn cpu_time_matches_the_threads_own_clock() {
+    let truth = &report().workload("spin").truth.processes[0];
+    let seen = report().process(truth.pid).cpu_time_ns_by_node;
+    cpu_time("spin", seen.as_ref(), &truth.cpu_time_ns_by_node, 2.0);
+}
+
+#[test]
+fn a_thousand_short_threads_lose_nothing() {
+    first_touches("threads");
+    let truth = &report().workload("threads").truth.processes[0];
+    let seen = report().process(truth.pid).cpu_time_ns_by_node;
+    within(
+        "CPU time",
+        seen.as_ref().map(sum),
+        truth.process_cpu_time_ns,
+        2.0,
+    );
+}
+
+#[test]
+fn exec_by_another_thread_than_the_leader_loses_nothing() {
+    let truth = &report().workload("exec").truth.processes[0];
+    let process = report().process(truth.pid);
+    let asked = truth.first_touch[0].pages;
+    let seen = process.touches.first_touch.pages;
+    assert!(
+        seen.is_some_and(|seen| (asked..asked + 200).contains(&seen)),
+        "{seen:?}, not {asked}"
+    );
+    let seen = process.cpu_time_ns_by_node.as_ref().map(sum);
+    within(
+        "CPU time before and after",
+        seen,
+        truth.process_cpu_time_ns,
+        3.0,
+    );
+}
+
+#[test]
+fn a_thread_that_computes_without_switching_is_not_idle() {
+    let report = played(&ONE_NODE_NEVER_SLEEP);
+    for name in ["spin", "already"] {
+        let told = report.workload(name);
+        let seen = report
+            .process(told.pid)
+            .cpu_time_ns_by_node
+            .as_ref()
+            .map_or(0, sum) as f64;
+        let first = sum(&told.truth.processes[0].cpu_time_ns_by_node) as f64;
+        let last =
+            told.last_truth
+                .as_ref()
+                .map_or(0, |truth| sum(&truth.processes[0].cpu_time_ns_by_node)) as f64;
+        assert!(
+            (first * 0.98..=last * 1.02).contains(&seen),
+            "{name}: {seen} ns, not between {first} and {last}"
+        );
+    }
+}
+
+#[test]
+fn what_this_machine_cannot_give_says_why() {
+    let snapshot = report().snapshot();
+    for name in SignalName::ALL {
+        let signal = snapshot.signal(name).expect("every signal is listed");
+        assert!(
+            signal.state == SignalState::Attached
+                || signal.reason.as_ref().is_some_and(|why| why.len() > 10),
+            "{signal:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_known_is_null_and_no_zero() {
+    let process = report().process(report().workload("first-touch").pid);
+    for (name, count) in [
+        (SignalName::Map, process.touches.map.pages),
+        (SignalName::Hint, process.touches.hint.faults),
+        (SignalName::Migration, process.migrations.pages),
+        (SignalName::Scan, process.scan_time_ns),
+    ] {
+        assert_eq!(
+            count.is_some(),
+            is_live(name),
+            "{}: {count:?}",
+            name.as_str()
+        );
+    }
+}
+
+#[test]
+fn numawatch_ends_well() {
+    let report = report();
+    assert_eq!(
+        (report.error.as_deref(), report.exit_code),
+        (None, Some(0)),
+        "{}",
+        report.trouble()
+    );
+}
