@@ -1,6 +1,8 @@
 //! The HTTP client under the official exporter, which keeps the reason of a failure: the exporter itself drops it.
 
+use anyhow::{Result, bail};
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use reqwest::Certificate;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,23 +19,38 @@ pub(super) struct Client {
 
 impl Client {
     /// `timeout` is for one request.
-    pub(super) fn new(
-        endpoint: &str,
-        timeout: Duration,
-        last_error: LastError,
-    ) -> reqwest::Result<Self> {
-        let mut builder = reqwest::Client::builder()
+    ///
+    /// # Errors
+    /// For https without a certificate authority on this system.
+    pub(super) fn new(endpoint: &str, timeout: Duration, last_error: LastError) -> Result<Self> {
+        // The client's own verifier logs each refusal by itself. Over plain http it would want certificates, too.
+        let authorities = if endpoint.starts_with("https://") {
+            authorities()?
+        } else {
+            Vec::new()
+        };
+        let http = reqwest::Client::builder()
             .timeout(timeout)
-            .user_agent(concat!("numawatch/", env!("CARGO_PKG_VERSION")));
-        if endpoint.starts_with("http://") {
-            // Without this, a machine that has no certificate store couldn't export at all.
-            builder = builder.tls_certs_only([]);
-        }
-        Ok(Self {
-            http: builder.build()?,
-            last_error,
-        })
+            .tls_certs_only(authorities)
+            .build()?;
+        Ok(Self { http, last_error })
     }
+}
+
+/// The system's certificate authorities, or those that `SSL_CERT_FILE` or `SSL_CERT_DIR` name.
+fn authorities() -> Result<Vec<Certificate>> {
+    let found = rustls_native_certs::load_native_certs();
+    let usable: Vec<_> = found
+        .certs
+        .iter()
+        .filter_map(|der| Certificate::from_der(der).ok())
+        .collect();
+    if usable.is_empty() {
+        bail!(
+            "https needs certificate authorities and there are none: install ca-certificates or set SSL_CERT_FILE"
+        );
+    }
+    Ok(usable)
 }
 
 #[async_trait::async_trait]
@@ -49,13 +66,17 @@ impl HttpClient for Client {
     }
 }
 
-/// An error and its causes in one line.
+/// An error's causes in one line; the error itself only repeats the URL.
 fn chain(error: &dyn Error) -> String {
-    let mut line = error.to_string();
+    let mut causes = Vec::new();
     let mut cause = error.source();
     while let Some(error) = cause {
-        line = format!("{line}: {error}");
+        causes.push(error.to_string());
         cause = error.source();
     }
-    line
+    if causes.is_empty() {
+        error.to_string()
+    } else {
+        causes.join(": ")
+    }
 }

@@ -70,7 +70,7 @@ pub(super) struct Settings {
     pub(super) protocol: Protocol,
     /// The whole URL, path included.
     pub(super) endpoint: String,
-    /// What the user has to change when the endpoint is wrong.
+    /// Which option or variable set it, for messages.
     pub(super) endpoint_from: &'static str,
     pub(super) interval: Duration,
     /// For one export, its retries included.
@@ -236,7 +236,7 @@ mod tests {
                 protocol: Protocol::Http,
                 endpoint: "http://localhost:4318/v1/metrics".into(),
                 endpoint_from: ENDPOINT,
-                interval: Duration::from_secs(60),
+                interval: Duration::from_mins(1),
                 timeout: Duration::from_secs(10),
                 warnings: Vec::new(),
             }

@@ -359,7 +359,7 @@ fn a_wrong_endpoint_is_one_line() {
     let error = OtlpExporter::start(receiver, &options).unwrap_err();
     let line = format!("{error:#}");
     assert!(
-        line.starts_with("can't export to http://a b:4318/v1/metrics; change --otlp-endpoint: "),
+        line.starts_with("can't export to http://a b:4318/v1/metrics (set by --otlp-endpoint): "),
         "{line}"
     );
     assert!(!line.contains('\n'), "{line}");

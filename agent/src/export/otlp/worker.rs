@@ -14,7 +14,7 @@ use opentelemetry_otlp::{
     MetricExporter, WithExportConfig as _, WithHttpConfig as _, WithTonicConfig as _,
 };
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
 use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter as _;
 use opentelemetry_sdk::metrics::reader::MetricReader;
@@ -50,7 +50,7 @@ impl Worker {
         let last_error = LastError::default();
         let exporter = exporter(&settings, &last_error).with_context(|| {
             format!(
-                "can't export to {}; change {}",
+                "can't export to {} (set by {})",
                 settings.endpoint, settings.endpoint_from
             )
         })?;
@@ -140,6 +140,7 @@ impl Worker {
     fn report(&mut self, result: Result<OTelSdkResult, tokio::time::error::Elapsed>) {
         let error = match result {
             Ok(Ok(())) => None,
+            Ok(Err(OTelSdkError::InternalFailure(why))) => Some(why),
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some("no answer in time".to_owned()),
         };
