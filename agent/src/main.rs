@@ -1,7 +1,49 @@
 //! numawatch: which inference process pays for remote memory, how much, and why.
 
+mod cli;
+mod commands;
 mod engines;
 mod export;
 mod host;
+mod logging;
+mod probes;
+mod sampler;
 
-fn main() {}
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Wrong use, or it can't start.
+const CANNOT: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    match commands::run(cli) {
+        Ok(code) => code,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("numawatch: {error:#}");
+            ExitCode::from(CANNOT)
+        }
+    }
+}
+
+/// Help and the version as they are; an error in one line.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // A closed pipe on the way out is nobody's fault.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("numawatch: {}", cli::one_line(error));
+    ExitCode::from(CANNOT)
+}
+
+/// `numawatch snapshot | head -1` is not an error.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}

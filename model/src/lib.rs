@@ -11,3 +11,4 @@ pub mod snapshot;
 pub mod time;
 pub mod topology;
 pub mod verdict;
+pub mod window;

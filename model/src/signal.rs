@@ -89,6 +89,9 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
+    /// Every mechanism, best first.
+    pub const ALL: [Self; 3] = [Self::Fentry, Self::TpBtf, Self::Procfs];
+
     /// The word in JSON and on screens.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -1,6 +1,5 @@
 //! Knows the inference engines by their command lines, and who else holds a GPU.
 
-
 pub(crate) mod command;
 pub(crate) mod gpu;
 mod model_name;

@@ -1,6 +1,5 @@
 //! Reads sysfs and procfs from a root that tests can replace.
 
-
 pub(crate) mod cpu_time;
 pub(crate) mod cpulist;
 pub(crate) mod error;

@@ -29,7 +29,9 @@ fn map_bytes(root: &Root) -> Option<u64> {
 
 fn memlock(info: &str) -> Option<u64> {
     info.lines().find(|line| line.starts_with("map_id:"))?;
-    let memlock = info.lines().find_map(|line| line.strip_prefix("memlock:"))?;
+    let memlock = info
+        .lines()
+        .find_map(|line| line.strip_prefix("memlock:"))?;
     memlock.trim().parse().ok()
 }
 
@@ -60,7 +62,10 @@ mod tests {
     fn maps_are_summed_and_other_files_are_not() {
         let fixture = Fixture::with(&[
             ("proc/self/fdinfo/5", MAP),
-            ("proc/self/fdinfo/7", "pos:\t0\nflags:\t02\nmemlock:\t4096\n"),
+            (
+                "proc/self/fdinfo/7",
+                "pos:\t0\nflags:\t02\nmemlock:\t4096\n",
+            ),
             ("proc/self/fdinfo/9", MAP),
         ]);
         let cost = read_self_cost(&fixture.root());

@@ -1,0 +1,107 @@
+//! Lifecycle: keeps the set of tracked processes right across fork, exec and exit.
+//!
+//! Traces the tracepoints `sched_process_fork`, `sched_process_exec` and `sched_process_exit` (BTF-typed, Linux 5.5 and
+//! later). Produces `Tracked` of children, `Thread::exited`, `Tracked::exited` and `News`.
+
+use agent_ebpf::{Lost, NEWS_EXEC, NEWS_EXIT, NEWS_FORK, NO_NODE, News, Tracked};
+use aya_ebpf::bindings::BPF_ANY;
+use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
+use aya_ebpf::macros::btf_tracepoint;
+use aya_ebpf::programs::BtfTracePointContext;
+
+use crate::kernel;
+use crate::rows::{self, Current, NEWS, THREADS, TRACKED, lost};
+
+/// `sched_process_fork(struct task_struct *parent, struct task_struct *child)`, 5.5 and later; the parent is current.
+#[btf_tracepoint(function = "sched_process_fork")]
+pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
+    let child: *const u8 = ctx.arg(1);
+    let Some((child_tgid, _)) = kernel::task_ids(child) else {
+        return 0;
+    };
+    let (tgid, _) = kernel::current();
+    if child_tgid == tgid {
+        return 0; // a thread: its rows are made when it first counts
+    }
+    if rows::tracked(tgid).is_none() {
+        // A pid that comes back to a stranger: its predecessor is no longer to be counted.
+        if rows::tracked(child_tgid).is_some() {
+            let _ = TRACKED.remove(child_tgid);
+        }
+        return 0;
+    }
+    // SAFETY: no arguments.
+    let cookie = unsafe { bpf_ktime_get_ns() };
+    let child = Tracked {
+        cookie,
+        parent: tgid,
+        exited: 0,
+    };
+    if TRACKED
+        .insert(child_tgid, child, u64::from(BPF_ANY))
+        .is_err()
+    {
+        lost(Lost::Process);
+        return 0;
+    }
+    tell(NEWS_FORK, child_tgid);
+    0
+}
+
+/// `sched_process_exec(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)`, 5.5 and later.
+///
+/// A thread that isn't the leader takes the leader's tid when it executes; the old leader is gone by then.
+#[btf_tracepoint(function = "sched_process_exec")]
+pub(crate) fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
+    let old_tid: u32 = ctx.arg(1);
+    let (tgid, tid) = kernel::current();
+    tell(NEWS_EXEC, tgid);
+    let Some(current) = Current::get() else {
+        return 0;
+    };
+    if old_tid == tid {
+        return 0;
+    }
+    let Some(before) = THREADS.get_ptr_mut(old_tid) else {
+        return 0;
+    };
+    let Some(now) = rows::thread(&current) else {
+        return 0;
+    };
+    // SAFETY: both are this thread's now.
+    unsafe {
+        if (*before).cookie == current.cookie {
+            (*now).last_node = (*before).last_node;
+            (*before).last_node = NO_NODE;
+            (*before).exited = 1;
+        }
+        (*now).exited = 0;
+    }
+    0
+}
+
+/// `sched_process_exit(struct task_struct *p, …)`, 5.5 and later; `p` is current and still has its last slice to run.
+#[btf_tracepoint(function = "sched_process_exit")]
+pub(crate) fn sched_process_exit(_ctx: BtfTracePointContext) -> i32 {
+    let (tgid, tid) = kernel::current();
+    let Some(process) = TRACKED.get_ptr_mut(tgid) else {
+        return 0;
+    };
+    if let Some(thread) = THREADS.get_ptr_mut(tid) {
+        // SAFETY: this thread's own state.
+        unsafe { (*thread).exited = 1 };
+    }
+    if kernel::current_is_last_thread() {
+        // SAFETY: written once, by the last thread.
+        unsafe { (*process).exited = 1 };
+        tell(NEWS_EXIT, tgid);
+    }
+    0
+}
+
+#[inline(always)]
+fn tell(kind: u32, tgid: u32) {
+    if NEWS.output::<News>(News { kind, tgid }, 0).is_err() {
+        lost(Lost::News);
+    }
+}

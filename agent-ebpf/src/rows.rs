@@ -1,0 +1,203 @@
+//! The maps, and how a program finds the row that it may write.
+//!
+//! All hash maps are preallocated: allocating from a program can deadlock before Linux 6.1. Their sizes here are
+//! defaults; the user side sets them to fit the machine before load.
+
+use agent_ebpf::{
+    BalanceRow, Cpu, LOST_KINDS, Lost, NO_NODE, NODE_IDS, RowKey, SLOT_UNKNOWN, SLOTS, SchedRow,
+    Thread, TouchRow, Tracked,
+};
+use aya_ebpf::bindings::BPF_ANY;
+use aya_ebpf::macros::map;
+use aya_ebpf::maps::{HashMap, PerCpuArray, RingBuf};
+use core::ptr::{addr_of, read_volatile};
+
+use crate::kernel;
+
+#[map]
+pub(crate) static TRACKED: HashMap<u32, Tracked> = HashMap::with_max_entries(4096, 0);
+#[map]
+pub(crate) static THREADS: HashMap<u32, Thread> = HashMap::with_max_entries(16384, 0);
+#[map]
+pub(crate) static SCHED: HashMap<RowKey, SchedRow> = HashMap::with_max_entries(16384, 0);
+#[map]
+pub(crate) static TOUCH: HashMap<RowKey, TouchRow> = HashMap::with_max_entries(16384, 0);
+#[map]
+pub(crate) static BALANCE: HashMap<RowKey, BalanceRow> = HashMap::with_max_entries(16384, 0);
+#[map]
+pub(crate) static CPUS: PerCpuArray<Cpu> = PerCpuArray::with_max_entries(1, 0);
+#[map]
+pub(crate) static NEWS: RingBuf = RingBuf::with_byte_size(64 * 1024, 0);
+#[map]
+static LOST: PerCpuArray<u64> = PerCpuArray::with_max_entries(LOST_KINDS, 0);
+
+#[unsafe(no_mangle)]
+static SLOT_OF: [u8; NODE_IDS * NODE_IDS] = [SLOT_UNKNOWN as u8; NODE_IDS * NODE_IDS];
+
+/// Which counter of a row on `cpu_node` counts pages of `memory_node`. Always below `SLOTS`.
+#[inline(always)]
+pub(crate) fn slot(cpu_node: u32, memory_node: u32) -> usize {
+    if cpu_node as usize >= NODE_IDS || memory_node as usize >= NODE_IDS {
+        return SLOT_UNKNOWN;
+    }
+    let index = cpu_node as usize * NODE_IDS + memory_node as usize;
+    // SAFETY: index < NODE_IDS * NODE_IDS by the test above; volatile, since the user side sets it before load.
+    let slot = unsafe {
+        read_volatile(
+            addr_of!(SLOT_OF)
+                .cast::<u8>()
+                .add(index & (NODE_IDS * NODE_IDS - 1)),
+        )
+    } as usize;
+    if slot < SLOTS { slot } else { SLOT_UNKNOWN }
+}
+
+/// Adds to one slot of a counter array.
+///
+/// # Safety
+/// `counters` points to `SLOTS` counters of a map value.
+#[inline(always)]
+pub(crate) unsafe fn add(counters: *mut [u64; SLOTS], slot: usize, n: u64) {
+    if slot < SLOTS {
+        // SAFETY: in bounds by the test above.
+        unsafe { *counters.cast::<u64>().add(slot) += n };
+    }
+}
+
+/// Counts something that found no room.
+#[inline(always)]
+pub(crate) fn lost(kind: Lost) {
+    if let Some(count) = LOST.get_ptr_mut(kind as u32) {
+        // SAFETY: a per-CPU value.
+        unsafe { *count += 1 };
+    }
+}
+
+/// The tracked process that the current thread belongs to. Whoever isn't tracked costs this one look-up.
+#[inline(always)]
+pub(crate) fn tracked(tgid: u32) -> Option<&'static Tracked> {
+    // SAFETY: entries are read only.
+    unsafe { TRACKED.get(tgid) }
+}
+
+/// The current thread, tracked: what every program that counts begins with.
+pub(crate) struct Current {
+    pub(crate) tgid: u32,
+    pub(crate) tid: u32,
+    pub(crate) cookie: u64,
+}
+
+impl Current {
+    /// `None` when its process isn't tracked.
+    #[inline(always)]
+    pub(crate) fn get() -> Option<Self> {
+        let (tgid, tid) = kernel::current();
+        let cookie = tracked(tgid)?.cookie;
+        Some(Self { tgid, tid, cookie })
+    }
+}
+
+/// A value of a row map: it carries its owner, and there is a blank to start from.
+pub(crate) trait Row: Sized + 'static {
+    /// All counters zero.
+    const BLANK: &'static Self;
+    fn cookie(&self) -> u64;
+    fn own(&mut self, current: &Current);
+}
+
+macro_rules! row {
+    ($type:ident, $blank:ident, $($field:ident: $value:expr),+) => {
+        // In .rodata: too large for the 512 bytes of a program's stack.
+        static $blank: $type = $type { cookie: 0, tgid: 0, $($field: $value),+ };
+        impl Row for $type {
+            const BLANK: &'static Self = &$blank;
+            #[inline(always)]
+            fn cookie(&self) -> u64 {
+                self.cookie
+            }
+            #[inline(always)]
+            fn own(&mut self, current: &Current) {
+                self.cookie = current.cookie;
+                self.tgid = current.tgid.into();
+            }
+        }
+    };
+}
+row!(SchedRow, BLANK_SCHED, on_cpu_ns: 0, moves_from: [0; SLOTS]);
+row!(TouchRow, BLANK_TOUCH, swap_in: 0, first_touch: [0; SLOTS], map: [0; SLOTS]);
+row!(BalanceRow, BLANK_BALANCE, hint_faults: 0, hint_faults_local: 0, failed_pages: 0,
+    hint_pages: [0; SLOTS], migrated_from: [0; SLOTS]);
+row!(Thread, BLANK_THREAD, exited: 0, on_cpu_ns: 0, scan_ns: 0, scan_cpu_ns: 0, scan_began_ns: 0,
+    scan_began_cpu_ns: 0, last_node: NO_NODE, hint_node: NO_NODE, hint_cpu_node: 0, in_swap: 0, in_migration: 0,
+    pending_pages: 0, pending_node: NO_NODE, fault: 0);
+
+/// The row of this key, made when it isn't there; `None` (and counted) when the map is full.
+#[inline(always)]
+fn find<K, V: Row>(map: &HashMap<K, V>, key: &K, current: &Current) -> Option<*mut V> {
+    if let Some(row) = map.get_ptr_mut(key) {
+        // SAFETY: only this thread writes it.
+        if unsafe { (*row).cookie() } == current.cookie {
+            return Some(row);
+        }
+        // The tid came back before the user side folded its predecessor's row.
+        lost(Lost::Reused);
+    }
+    make(map, key, current)
+}
+
+#[inline(always)]
+fn make<K, V: Row>(map: &HashMap<K, V>, key: &K, current: &Current) -> Option<*mut V> {
+    if map.insert(key, V::BLANK, u64::from(BPF_ANY)).is_err() {
+        lost(Lost::Row);
+        return None;
+    }
+    let row = map.get_ptr_mut(key)?;
+    // SAFETY: only this thread writes it.
+    unsafe { (*row).own(current) };
+    Some(row)
+}
+
+/// The current thread's state.
+#[inline(always)]
+pub(crate) fn thread(current: &Current) -> Option<*mut Thread> {
+    find(&THREADS, &current.tid, current)
+}
+
+/// The current thread's scheduling row on a node.
+#[inline(always)]
+pub(crate) fn sched_row(current: &Current, node: u32) -> Option<*mut SchedRow> {
+    find(
+        &SCHED,
+        &RowKey {
+            tid: current.tid,
+            node,
+        },
+        current,
+    )
+}
+
+/// The current thread's page-fault row on a node.
+#[inline(always)]
+pub(crate) fn touch_row(current: &Current, node: u32) -> Option<*mut TouchRow> {
+    find(
+        &TOUCH,
+        &RowKey {
+            tid: current.tid,
+            node,
+        },
+        current,
+    )
+}
+
+/// The current thread's balancing row on a node.
+#[inline(always)]
+pub(crate) fn balance_row(current: &Current, node: u32) -> Option<*mut BalanceRow> {
+    find(
+        &BALANCE,
+        &RowKey {
+            tid: current.tid,
+            node,
+        },
+        current,
+    )
+}

@@ -1,0 +1,195 @@
+//! Touches, second rung: where the kernel refuses fentry, the same from tracepoints alone, on Linux 6.2 and later.
+//!
+//! Traces (BTF-typed) the page-fault, page-allocation, RSS-accounting and system-call tracepoints, and follows each
+//! thread through them: an allocation of user memory waits until the kernel accounts for it as anonymous (a first
+//! touch) or as file or shared memory (a map). A copy on write changes no account, so it is told by the fault's error
+//! code. Produces `TouchRow`: first touches exactly; of maps only pages that the thread itself brought into page cache
+//! or shared memory. Not seen: maps of pages that were there already, hugetlb, and swap-ins from the swap cache.
+
+use agent_ebpf::{FAULT_NONE, FAULT_UNDER_WAY, NO_NODE, Thread, TouchRow};
+use aya_ebpf::macros::btf_tracepoint;
+use aya_ebpf::programs::BtfTracePointContext;
+
+use crate::kernel;
+use crate::rows::{self, Current};
+
+/// `__GFP_HIGHMEM | __GFP_HARDWALL`: an allocation for user space. The same bits on all kernels since 5.10.
+const GFP_USER_MEMORY: u32 = 0x0010_0002;
+/// Page-fault error code: the page was present, and it was a write.
+const PRESENT_AND_WRITE: u32 = 3;
+/// `enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES }`, unchanged since 4.5.
+const MM_FILEPAGES: u32 = 0;
+const MM_ANONPAGES: u32 = 1;
+const MM_SWAPENTS: u32 = 2;
+const MM_SHMEMPAGES: u32 = 3;
+
+/// `page_fault_user(unsigned long address, struct pt_regs *, unsigned long error_code)`, x86, all kernels.
+#[btf_tracepoint(function = "page_fault_user")]
+pub(crate) fn page_fault_user(ctx: BtfTracePointContext) -> i32 {
+    begin_fault(ctx.arg(2));
+    0
+}
+
+/// `page_fault_kernel(…)`, the same for the kernel's accesses to user memory.
+#[btf_tracepoint(function = "page_fault_kernel")]
+pub(crate) fn page_fault_kernel(ctx: BtfTracePointContext) -> i32 {
+    begin_fault(ctx.arg(2));
+    0
+}
+
+#[inline(always)]
+fn begin_fault(error_code: u64) {
+    with_thread(|_, thread| {
+        // SAFETY: this thread's own state.
+        unsafe {
+            (*thread).fault = FAULT_UNDER_WAY | (error_code as u32 & !FAULT_UNDER_WAY);
+            forget(thread);
+        }
+    });
+}
+
+/// `sys_enter(struct pt_regs *, long id)`: a fault before it has ended.
+#[btf_tracepoint(function = "sys_enter")]
+pub(crate) fn sys_enter(_ctx: BtfTracePointContext) -> i32 {
+    end_fault();
+    0
+}
+
+/// `sys_exit(struct pt_regs *, long ret)`: a fault within it has ended.
+#[btf_tracepoint(function = "sys_exit")]
+pub(crate) fn sys_exit(_ctx: BtfTracePointContext) -> i32 {
+    end_fault();
+    0
+}
+
+#[inline(always)]
+fn end_fault() {
+    with_thread(|_, thread| {
+        // SAFETY: this thread's own state.
+        unsafe {
+            (*thread).fault = FAULT_NONE;
+            forget(thread);
+        }
+    });
+}
+
+/// `mm_page_alloc(struct page *, unsigned int order, gfp_t, int migratetype)`, all kernels.
+#[btf_tracepoint(function = "mm_page_alloc")]
+pub(crate) fn mm_page_alloc(ctx: BtfTracePointContext) -> i32 {
+    let gfp: u32 = ctx.arg(2);
+    if gfp & GFP_USER_MEMORY != GFP_USER_MEMORY {
+        return 0;
+    }
+    let order: u32 = ctx.arg(1);
+    let page: *const u8 = ctx.arg(0);
+    with_thread(|current, thread| {
+        let Some(node) = kernel::page_node(page) else {
+            return;
+        };
+        let pages = 1u32 << (order & 31);
+        // SAFETY: this thread's own state.
+        unsafe {
+            let fault = (*thread).fault;
+            if fault != FAULT_NONE && fault & PRESENT_AND_WRITE == PRESENT_AND_WRITE {
+                forget(thread);
+                first_touch(current, node, pages.into());
+            } else {
+                (*thread).pending_pages = pages;
+                (*thread).pending_node = node;
+            }
+        }
+    });
+    0
+}
+
+/// `rss_stat(struct mm_struct *, int member[, long count])`. Batched before 6.2, where this rung can't stand.
+#[btf_tracepoint(function = "rss_stat")]
+pub(crate) fn rss_stat(ctx: BtfTracePointContext) -> i32 {
+    let mm: *const u8 = ctx.arg(0);
+    let member: u32 = ctx.arg(1);
+    with_thread(|current, thread| {
+        // SAFETY: this thread's own state.
+        unsafe {
+            let pages = u64::from((*thread).pending_pages);
+            if member == MM_SWAPENTS {
+                if pages != 0 {
+                    (*thread).in_swap = 1;
+                }
+                return;
+            }
+            let node = (*thread).pending_node;
+            let from_swap = (*thread).in_swap != 0;
+            forget(thread);
+            if pages == 0 || !kernel::is_own_mm(mm) {
+                return;
+            }
+            match member {
+                MM_ANONPAGES if from_swap => swap_in(current, pages),
+                MM_ANONPAGES => first_touch(current, node, pages),
+                MM_FILEPAGES | MM_SHMEMPAGES => map(current, node, pages),
+                _ => {}
+            }
+        }
+    });
+    0
+}
+
+#[inline(always)]
+fn with_thread(f: impl FnOnce(&Current, *mut Thread)) {
+    let Some(current) = Current::get() else {
+        return;
+    };
+    if let Some(thread) = rows::thread(&current) {
+        f(&current, thread);
+    }
+}
+
+/// # Safety
+/// `thread` is the current thread's state.
+#[inline(always)]
+unsafe fn forget(thread: *mut Thread) {
+    // SAFETY: the caller's.
+    unsafe {
+        (*thread).pending_pages = 0;
+        (*thread).pending_node = NO_NODE;
+        (*thread).in_swap = 0;
+    }
+}
+
+#[inline(always)]
+fn with_row(current: &Current, f: impl FnOnce(u32, *mut TouchRow)) {
+    let cpu_node = kernel::cpu_node();
+    if let Some(row) = rows::touch_row(current, cpu_node) {
+        f(cpu_node, row);
+    }
+}
+
+#[inline(always)]
+fn first_touch(current: &Current, node: u32, pages: u64) {
+    with_row(current, |cpu_node, row| {
+        // SAFETY: this thread's own row.
+        unsafe {
+            rows::add(
+                &raw mut (*row).first_touch,
+                rows::slot(cpu_node, node),
+                pages,
+            )
+        };
+    });
+}
+
+#[inline(always)]
+fn map(current: &Current, node: u32, pages: u64) {
+    with_row(current, |cpu_node, row| {
+        // SAFETY: this thread's own row.
+        unsafe { rows::add(&raw mut (*row).map, rows::slot(cpu_node, node), pages) };
+    });
+}
+
+#[inline(always)]
+fn swap_in(current: &Current, pages: u64) {
+    with_row(current, |_, row| {
+        // SAFETY: this thread's own row.
+        unsafe { (*row).swap_in += pages };
+    });
+}

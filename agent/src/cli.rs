@@ -1,0 +1,305 @@
+//! The command line: what can be asked, its help and its examples.
+
+use crate::engines::selection::Selection;
+use crate::export::otlp::Protocol;
+use crate::probes::attach;
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use model::signal::{Mechanism, SignalName};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Which inference process pays for remote memory, how much, and why.
+#[derive(Debug, Parser)]
+#[command(name = "numawatch", version, about, long_about = LONG, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const LONG: &str = "Which inference process pays for remote memory, how much, and why.\n\n\
+Watches page faults, NUMA balancing and the scheduler with eBPF, without hardware counters, and \
+attributes remote touches and cross-socket moves to each inference process. Needs root, or CAP_BPF, \
+CAP_PERFMON and CAP_SYS_PTRACE.";
+
+const EXAMPLES: &str = "Examples:
+  numawatch tui                               the dashboard
+  numawatch snapshot                          two seconds, one table
+  numawatch snapshot --json --for 10s --pid 4242 | jq '.processes[0].verdict'
+  numawatch agent                             OTLP to OTEL_EXPORTER_OTLP_ENDPOINT
+  numawatch doctor                            what this host can measure, and why not
+
+Exit status: 0 fine, 1 a check failed, 2 wrong use or it can't start.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show the dashboard
+    Tui(Tui),
+    /// Watch for a while, then print one table or one JSON document
+    Snapshot(Snapshot),
+    /// Watch until stopped, and export metrics over OTLP
+    Agent(Agent),
+    /// Tell what this host can measure, signal by signal, and why not
+    Doctor(Doctor),
+    /// Print a shell's completion script
+    #[command(
+        after_help = "Example:\n  numawatch completions bash > /etc/bash_completion.d/numawatch"
+    )]
+    Completions {
+        /// bash, zsh, fish, elvish or powershell
+        shell: Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  numawatch tui\n  numawatch tui --match 'llama|vllm' --interval 500ms\n\nKeys: ? in the dashboard."
+)]
+pub(crate) struct Tui {
+    #[command(flatten)]
+    pub(crate) watch: Watch,
+    /// Write the log to this file [default: numawatch/tui.log in XDG_STATE_HOME]
+    #[arg(long, value_name = "FILE", env = "NUMAWATCH_LOG_FILE")]
+    pub(crate) log_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  numawatch snapshot\n  numawatch snapshot --json --for 10s --pid 4242\n\nThe document is described in docs/json.md. Ctrl-C ends the watching early and prints."
+)]
+pub(crate) struct Snapshot {
+    #[command(flatten)]
+    pub(crate) watch: Watch,
+    /// How long to watch before printing
+    #[arg(long = "for", value_name = "DURATION", default_value = "2s", value_parser = span)]
+    pub(crate) span: Duration,
+    /// Print the snapshot as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 numawatch agent\n  numawatch agent --otlp-endpoint http://localhost:4317 --otlp-protocol grpc\n  numawatch agent --json > frames.jsonl\n\nAlso read: OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_RESOURCE_ATTRIBUTES, and each of the\nOTEL_EXPORTER_OTLP_ variables in its METRICS_ form."
+)]
+pub(crate) struct Agent {
+    #[command(flatten)]
+    pub(crate) watch: Watch,
+    /// The collector's base URL [env: OTEL_EXPORTER_OTLP_ENDPOINT] [default: http://localhost:4318]
+    #[arg(long, value_name = "URL")]
+    pub(crate) otlp_endpoint: Option<String>,
+    /// How OTLP is carried [env: OTEL_EXPORTER_OTLP_PROTOCOL] [default: http/protobuf]
+    #[arg(long, value_name = "PROTOCOL", value_enum)]
+    pub(crate) otlp_protocol: Option<Protocol>,
+    /// Time between two exports [env: OTEL_METRIC_EXPORT_INTERVAL, ms] [default: 60s]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
+    pub(crate) otlp_interval: Option<Duration>,
+    /// Also print each snapshot as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exits 1 when a signal that this kernel should have can't be had.")]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) probes: Probes,
+    /// Print the checks as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Whom to watch and how; the same for every command that watches.
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// Watch this process and its children; can be repeated
+    #[arg(long = "pid", value_name = "PID", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pids: Vec<u32>,
+    /// Watch processes whose command line matches this regular expression
+    #[arg(long = "match", value_name = "REGEX")]
+    pub(crate) pattern: Option<String>,
+    /// Watch every process
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Time between two snapshots, at least 100ms
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = interval, env = "NUMAWATCH_INTERVAL")]
+    pub(crate) interval: Duration,
+    #[command(flatten)]
+    pub(crate) probes: Probes,
+}
+
+/// How to attach; for tests and support.
+#[derive(Debug, Args)]
+pub(crate) struct Probes {
+    /// Measure a signal by one mechanism only, e.g. first_touch=tp_btf; can be repeated
+    #[arg(long = "mechanism", value_name = "SIGNAL=RUNG", value_parser = mechanism)]
+    pub(crate) mechanisms: Vec<(SignalName, Mechanism)>,
+    /// The kernel's BTF, when it isn't where the kernel puts it
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/sys/kernel/btf/vmlinux",
+        env = "NUMAWATCH_BTF",
+        hide = true
+    )]
+    pub(crate) btf: PathBuf,
+}
+
+impl Probes {
+    pub(crate) fn options(&self) -> attach::Options {
+        attach::Options {
+            btf: self.btf.clone(),
+            forced: self.mechanisms.iter().copied().collect(),
+        }
+    }
+}
+
+impl Watch {
+    /// Whom to watch.
+    ///
+    /// # Errors
+    /// If the expression is none.
+    pub(crate) fn selection(&self) -> anyhow::Result<Selection> {
+        Ok(Selection::new(
+            self.pids.clone(),
+            self.pattern.as_deref(),
+            self.all,
+        )?)
+    }
+
+    /// What is looked for, in words.
+    pub(crate) fn words(&self) -> String {
+        let mut words = Vec::new();
+        if !self.pids.is_empty() {
+            let pids: Vec<_> = self.pids.iter().map(u32::to_string).collect();
+            words.push(format!("pid {} and children", pids.join(", ")));
+        }
+        if let Some(pattern) = &self.pattern {
+            words.push(format!("command lines that match {pattern}"));
+        }
+        if self.all {
+            words.push("every process".to_owned());
+        }
+        if words.is_empty() {
+            words.push("inference engines, and whoever has a GPU device open".to_owned());
+        }
+        words.join(", ")
+    }
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    let bare = text
+        .parse::<f64>()
+        .ok()
+        .filter(|s| s.is_finite() && *s >= 0.0 && *s < 1e9);
+    match bare {
+        Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
+        None => humantime::parse_duration(text)
+            .map_err(|error| format!("{error}; write 500ms, 3s or 2m")),
+    }
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = span(text)?;
+    if interval < Duration::from_millis(100) {
+        return Err("the shortest interval is 100ms".to_owned());
+    }
+    Ok(interval)
+}
+
+fn mechanism(text: &str) -> Result<(SignalName, Mechanism), String> {
+    let (signal, rung) = text
+        .split_once('=')
+        .ok_or("write SIGNAL=RUNG, e.g. first_touch=tp_btf")?;
+    let signal = SignalName::ALL
+        .into_iter()
+        .find(|name| name.as_str() == signal)
+        .ok_or_else(|| {
+            format!(
+                "no signal {signal}; there are {}",
+                list(SignalName::ALL.map(SignalName::as_str))
+            )
+        })?;
+    let rung = Mechanism::ALL
+        .into_iter()
+        .find(|mechanism| mechanism.as_str() == rung)
+        .ok_or_else(|| {
+            format!(
+                "no mechanism {rung}; there are {}",
+                list(Mechanism::ALL.map(Mechanism::as_str))
+            )
+        })?;
+    Ok((signal, rung))
+}
+
+fn list<const N: usize>(words: [&str; N]) -> String {
+    words.join(", ")
+}
+
+/// What is wrong with the command line, in one line.
+pub(crate) fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let what: Vec<&str> = text
+        .lines()
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let what = what.join(" ");
+    let what = what.strip_prefix("error: ").unwrap_or(&what);
+    format!("{what} (see numawatch --help)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        for (text, want) in [
+            ("3s", Some(3_000)),
+            ("500ms", Some(500)),
+            ("2m", Some(120_000)),
+            ("2", Some(2_000)),
+            ("0.5", Some(500)),
+            ("-1", None),
+            ("soon", None),
+            ("1e99", None),
+            ("NaN", None),
+            ("", None),
+        ] {
+            assert_eq!(span(text).ok().map(|d| d.as_millis()), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_signal_can_be_forced_to_a_rung() {
+        assert_eq!(
+            mechanism("first_touch=tp_btf"),
+            Ok((SignalName::FirstTouch, Mechanism::TpBtf))
+        );
+        for wrong in ["first_touch", "nonsense=tp_btf", "map=magic", ""] {
+            assert!(mechanism(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn every_error_is_one_line() {
+        for arguments in [
+            vec!["numawatch"],
+            vec!["numawatch", "snapshoot"],
+            vec!["numawatch", "snapshot", "--pid", "x"],
+            vec!["numawatch", "snapshot", "--for", "soon"],
+            vec!["numawatch", "snapshot", "--nonsense"],
+        ] {
+            let error = Cli::try_parse_from(&arguments).unwrap_err();
+            assert_eq!(one_line(&error).lines().count(), 1, "{arguments:?}");
+        }
+    }
+}

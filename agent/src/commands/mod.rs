@@ -1,0 +1,82 @@
+//! The subcommands, one file each, thin: they ask the sampler and show what it says.
+
+mod agent;
+mod completions;
+mod doctor;
+mod snapshot;
+mod table;
+mod tui;
+
+use crate::cli::{Cli, Command, Watch};
+use crate::host::root::Root;
+use crate::sampler::{self, Sampler};
+use anyhow::{Context, Result};
+use std::process::ExitCode;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Runs one subcommand; the exit code says whether a check failed.
+///
+/// # Errors
+/// In one line, why it can't be done.
+pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
+    match cli.command {
+        Command::Tui(options) => tui::run(&options),
+        Command::Snapshot(options) => snapshot::run(&options),
+        Command::Agent(options) => agent::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
+        Command::Completions { shell } => completions::run(shell),
+    }
+}
+
+/// Attaches the probes and begins to watch.
+fn sampler(watch: &Watch, keep_ended: bool) -> Result<Sampler> {
+    sampler::start(sampler::Options {
+        root: Root::system(),
+        selection: watch.selection()?,
+        attach: watch.probes.options(),
+        keep_ended,
+    })
+}
+
+/// Says on stderr that watching has begun, so that whoever waits for it can go on.
+fn announce(sampler: &Sampler) {
+    let n = sampler.watching();
+    eprintln!(
+        "numawatch: watching {n} {}",
+        if n == 1 { "process" } else { "processes" }
+    );
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the event loop")
+}
+
+/// SIGINT, SIGTERM or SIGHUP: a request to end in good order.
+struct Stop {
+    signals: [Signal; 3],
+}
+
+impl Stop {
+    fn new() -> Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Self {
+            signals: [
+                listen(SignalKind::interrupt())?,
+                listen(SignalKind::terminate())?,
+                listen(SignalKind::hangup())?,
+            ],
+        })
+    }
+
+    async fn asked(&mut self) {
+        let [a, b, c] = &mut self.signals;
+        tokio::select! {
+            _ = a.recv() => {}
+            _ = b.recv() => {}
+            _ = c.recv() => {}
+        }
+    }
+}

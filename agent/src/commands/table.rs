@@ -1,0 +1,172 @@
+//! A snapshot as one table for people who read it in a terminal or a mail.
+
+use model::process::{ByNode, Process};
+use model::signal::SignalName;
+use model::snapshot::Snapshot;
+use model::verdict::ShareSignal;
+use std::fmt::Write;
+
+const NO_SIGNAL: &str = "-";
+
+/// The processes, aligned, and below them which signals are not whole. `looked_for` is for when there are none.
+pub(super) fn processes(snapshot: &Snapshot, looked_for: &str) -> String {
+    let mut text = header(snapshot);
+    if snapshot.processes.is_empty() {
+        let _ = writeln!(
+            text,
+            "no process found: looked for {looked_for} (--pid, --match or --all widen it)"
+        );
+    } else {
+        let mut rows = vec![TITLES.map(str::to_owned)];
+        rows.extend(snapshot.processes.iter().map(row));
+        text.push_str(&aligned(&rows));
+    }
+    for signal in snapshot.signals.iter().filter(|s| s.reason.is_some()) {
+        let reason = signal.reason.as_deref().unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "{} {}: {reason}",
+            signal.name.as_str(),
+            signal.state.as_str()
+        );
+    }
+    text
+}
+
+const TITLES: [&str; 11] = [
+    "PID",
+    "NAME",
+    "ENGINE",
+    "CPU S BY NODE",
+    "MEMORY BY NODE",
+    "REMOTE",
+    "FIRST TOUCH",
+    "HINT",
+    "MIGRATED",
+    "MOVES",
+    "VERDICT",
+];
+
+fn header(snapshot: &Snapshot) -> String {
+    let host = &snapshot.host;
+    let balancing = match host.numa_balancing {
+        None => "not in this kernel",
+        Some(0) => "off",
+        Some(1) => "on",
+        Some(_) => "memory tiering",
+    };
+    let nodes = snapshot.topology.nodes.len();
+    let plural = if nodes == 1 { "node" } else { "nodes" };
+    format!(
+        "{}  Linux {}  {nodes} {plural}  {} CPUs  NUMA balancing {balancing}\n",
+        host.name, host.kernel, host.cpus
+    )
+}
+
+fn row(process: &Process) -> [String; 11] {
+    let engine = match (&process.engine, &process.role) {
+        (Some(engine), Some(role)) => format!("{engine} {role}"),
+        (Some(engine), None) => engine.clone(),
+        _ => NO_SIGNAL.to_owned(),
+    };
+    let name = if process.alive {
+        process.name.clone()
+    } else {
+        format!("{} (ended)", process.name)
+    };
+    [
+        process.pid.to_string(),
+        name,
+        engine,
+        by_node(process.cpu_time_ns_by_node.as_ref(), |ns| {
+            format!("{:.2}", ns as f64 / 1e9)
+        }),
+        by_node(process.placement.by_node_bytes.as_ref(), |bytes| {
+            mebibytes(bytes)
+        }),
+        remote(process),
+        number(process.touches.first_touch.pages),
+        number(process.touches.hint.counter.pages),
+        number(process.migrations.pages),
+        number(process.moves.total),
+        process.verdict.as_str().to_owned(),
+    ]
+}
+
+fn remote(process: &Process) -> String {
+    let share = &process.remote_share;
+    share.value.map_or_else(
+        || NO_SIGNAL.to_owned(),
+        |value| {
+            let mark = if share.signal == Some(ShareSignal::Estimate) {
+                "~"
+            } else {
+                ""
+            };
+            format!("{mark}{:.0} %", value * 100.0)
+        },
+    )
+}
+
+fn number(value: Option<u64>) -> String {
+    value.map_or_else(|| NO_SIGNAL.to_owned(), |v| v.to_string())
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+/// `0: 1.20  1: 0.00`.
+fn by_node(values: Option<&ByNode>, text: impl Fn(u64) -> String) -> String {
+    values.filter(|v| !v.is_empty()).map_or_else(
+        || NO_SIGNAL.to_owned(),
+        |values| {
+            values
+                .iter()
+                .map(|(node, v)| format!("{node}: {}", text(*v)))
+                .collect::<Vec<_>>()
+                .join("  ")
+        },
+    )
+}
+
+/// Columns as wide as their widest cell, two spaces apart.
+fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(line, "{cell:<width$}  ");
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Signals in one aligned list, for `doctor`.
+pub(super) fn signals(signals: &[model::signal::Signal]) -> String {
+    let rows: Vec<[String; 5]> = signals
+        .iter()
+        .map(|s| {
+            [
+                s.name.as_str().to_owned(),
+                s.state.as_str().to_owned(),
+                s.mechanism
+                    .map_or(NO_SIGNAL, model::signal::Mechanism::as_str)
+                    .to_owned(),
+                s.target.clone().unwrap_or_else(|| NO_SIGNAL.to_owned()),
+                s.reason.clone().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    debug_assert!(SignalName::ALL.len() >= rows.len());
+    aligned(&rows)
+}

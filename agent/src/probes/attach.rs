@@ -1,0 +1,323 @@
+//! Loads the kernel side and attaches each signal's best rung that the kernel accepts.
+
+use super::ladder::{self, Hook, Kind, LIFECYCLE, Rung};
+use super::layout::{Layout, LayoutError};
+use super::slots::Slots;
+use aya::programs::{Program, ProgramError};
+use aya::{Btf, Ebpf, EbpfError, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
+use model::signal::{Mechanism, Signal, SignalName, SignalState};
+use model::topology::Topology;
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::path::PathBuf;
+
+#[cfg(kernel_object)]
+static OBJECT: &[u8] = include_bytes_aligned!(env!("NUMAWATCH_EBPF_OBJECT"));
+#[cfg(not(kernel_object))]
+compile_error!("the kernel side is not built: type `cargo xtask build-ebpf`, then this again");
+
+/// What to attach, and from which kernel description.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// The kernel's BTF.
+    pub(crate) btf: PathBuf,
+    /// Signals that may stand on one mechanism only.
+    pub(crate) forced: BTreeMap<SignalName, Mechanism>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            btf: PathBuf::from("/sys/kernel/btf/vmlinux"),
+            forced: BTreeMap::new(),
+        }
+    }
+}
+
+/// Programs and links live as long as this does; the kernel removes them when the process ends in whatever way.
+pub(crate) struct Attached {
+    /// The loaded object.
+    pub(crate) ebpf: Ebpf,
+    /// Every signal but placement, in order.
+    pub(crate) signals: Vec<Signal>,
+    /// Why children are not followed; `None` when they are.
+    pub(crate) lifecycle: Option<String>,
+}
+
+/// Why nothing can be attached at all; one line: what, why, what to do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AttachError {
+    /// The kernel's layout isn't known.
+    #[error("{0}; without it no probe can be attached")]
+    Layout(#[from] LayoutError),
+    /// The kernel's BTF isn't usable for loading.
+    #[error("kernel BTF is not usable: {0}")]
+    Btf(#[from] aya::BtfError),
+    /// The kernel refuses to load anything.
+    #[error(
+        "the kernel refuses eBPF: {0}; run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE"
+    )]
+    Refused(String),
+    /// The object and the kernel don't fit.
+    #[error("the kernel side does not load: {0}")]
+    Load(String),
+}
+
+/// Loads the object and attaches what this kernel accepts. Takes about 0.5 s.
+pub(crate) fn attach(
+    topology: &Topology,
+    slots: &Slots,
+    options: &Options,
+) -> Result<Attached, AttachError> {
+    let layout = Layout::read(&options.btf)?;
+    let btf = Btf::parse_file(&options.btf, aya::Endianness::default())?;
+    let ebpf = load(topology, slots, &layout, &btf)?;
+    let mut attacher = Attacher {
+        ebpf,
+        layout: &layout,
+        btf: &btf,
+        attached: BTreeSet::new(),
+    };
+    let lifecycle = attacher.stand(&LIFECYCLE).err();
+    let signals = SignalName::ALL
+        .into_iter()
+        .filter(|name| *name != SignalName::Placement)
+        .map(|name| attacher.signal(name, options.forced.get(&name).copied()))
+        .collect();
+    Ok(Attached {
+        ebpf: attacher.ebpf,
+        signals,
+        lifecycle,
+    })
+}
+
+fn load(
+    topology: &Topology,
+    slots: &Slots,
+    layout: &Layout,
+    btf: &Btf,
+) -> Result<Ebpf, AttachError> {
+    let table = slots.table(topology);
+    let mut loader = EbpfLoader::new();
+    // With the verifier's log, each load that fails is tried again with ever larger buffers.
+    loader
+        .btf(Some(btf))
+        .verifier_log_level(VerifierLogLevel::DISABLE);
+    loader.override_global(agent_ebpf::global::SLOT_OF, table.as_slice(), true);
+    for (name, value) in &layout.globals {
+        loader.override_global(name, value, true);
+    }
+    loader.load(OBJECT).map_err(|error| {
+        let text = one_line(&error);
+        if is_permission(&error) {
+            AttachError::Refused(text)
+        } else {
+            AttachError::Load(text)
+        }
+    })
+}
+
+fn is_permission(error: &EbpfError) -> bool {
+    let mut source: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(e) = source {
+        if let Some(io) = e.downcast_ref::<std::io::Error>() {
+            return io.kind() == std::io::ErrorKind::PermissionDenied;
+        }
+        source = e.source();
+    }
+    false
+}
+
+/// An error and what caused it, in one line, without saying anything twice.
+fn one_line(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(e) = source {
+        let more = e.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = e.source();
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+struct Attacher<'a> {
+    ebpf: Ebpf,
+    layout: &'a Layout,
+    btf: &'a Btf,
+    attached: BTreeSet<&'static str>,
+}
+
+impl Attacher<'_> {
+    /// The signal on the first rung that stands.
+    fn signal(&mut self, name: SignalName, forced: Option<Mechanism>) -> Signal {
+        let rungs = ladder::rungs(name);
+        let mut refusals = Vec::new();
+        for rung in rungs
+            .iter()
+            .filter(|r| forced.is_none_or(|m| r.mechanism == m))
+        {
+            let stood = match ladder::refused(rung, self.layout) {
+                Some(why) => Err(why),
+                None => self.stand(rung),
+            };
+            match stood {
+                Ok(stood) => {
+                    return self.standing(
+                        name,
+                        rung,
+                        stood,
+                        forced.is_none() && refused_better(rungs, rung),
+                        &refusals,
+                    );
+                }
+                Err(why) => refusals.push(format!("{}: {why}", rung.mechanism.as_str())),
+            }
+        }
+        if refusals.is_empty() {
+            let asked = forced.map_or("", Mechanism::as_str);
+            return Signal::unavailable(
+                name,
+                format!("{} cannot be measured by {asked}", name.as_str()),
+            );
+        }
+        refusals.dedup();
+        Signal::unavailable(name, refusals.join("; "))
+    }
+
+    fn standing(
+        &self,
+        name: SignalName,
+        rung: &Rung,
+        stood: Stood,
+        fell: bool,
+        refusals: &[String],
+    ) -> Signal {
+        let mut reasons = stood.blind;
+        reasons.extend(rung.blind.map(str::to_owned));
+        let degraded = !reasons.is_empty();
+        if degraded && fell {
+            reasons.extend(refusals.iter().cloned());
+        }
+        Signal {
+            name,
+            state: if degraded {
+                SignalState::Degraded
+            } else {
+                SignalState::Attached
+            },
+            mechanism: Some(rung.mechanism),
+            target: Some(stood.targets.join(", ")),
+            reason: degraded.then(|| reasons.join("; ")),
+        }
+    }
+
+    /// Attaches all of a rung's programs, or none.
+    fn stand(&mut self, rung: &Rung) -> Result<Stood, String> {
+        let mut stood = Stood::default();
+        let mut new = Vec::new();
+        for hook in rung.hooks {
+            let attached = match ladder::target(hook, self.layout) {
+                Some(target) => self.hook(hook, target).map(|fresh| {
+                    if fresh {
+                        new.push(hook.program);
+                    }
+                    if !stood.targets.contains(&target) {
+                        stood.targets.push(target);
+                    }
+                }),
+                None => Err(format!(
+                    "this kernel's BTF has no {}",
+                    hook.targets.join(" or ")
+                )),
+            };
+            match (attached, hook.else_blind) {
+                (Ok(()), _) | (Err(_), Some("")) => {}
+                (Err(why), Some(blind)) => stood.blind.push(format!("{blind} ({why})")),
+                (Err(why), None) => {
+                    for program in new {
+                        self.detach(program);
+                    }
+                    return Err(why);
+                }
+            }
+        }
+        Ok(stood)
+    }
+
+    /// Whether the program is new; signals share programs.
+    fn hook(&mut self, hook: &Hook, target: &'static str) -> Result<bool, String> {
+        if self.attached.contains(hook.program) {
+            return Ok(false);
+        }
+        let program = self
+            .ebpf
+            .program_mut(hook.program)
+            .ok_or_else(|| format!("the object has no program {}", hook.program))?;
+        attach_program(program, target, self.btf)
+            .map_err(|error| reason(hook.kind, target, &error))?;
+        self.attached.insert(hook.program);
+        Ok(true)
+    }
+
+    fn detach(&mut self, name: &'static str) {
+        self.attached.remove(name);
+        let unloaded = match self.ebpf.program_mut(name) {
+            Some(Program::FEntry(p)) => p.unload(),
+            Some(Program::FExit(p)) => p.unload(),
+            Some(Program::BtfTracePoint(p)) => p.unload(),
+            _ => Ok(()),
+        };
+        if let Err(error) = unloaded {
+            tracing::warn!("program {name} does not unload: {error}");
+        }
+    }
+}
+
+/// What stands of a rung.
+#[derive(Default)]
+struct Stood {
+    targets: Vec<&'static str>,
+    blind: Vec<String>,
+}
+
+/// Whether a rung has a better mechanism above it.
+fn refused_better(rungs: &[Rung], rung: &Rung) -> bool {
+    rungs
+        .first()
+        .is_some_and(|best| best.mechanism != rung.mechanism)
+}
+
+fn attach_program(program: &mut Program, target: &str, btf: &Btf) -> Result<(), ProgramError> {
+    match program {
+        Program::FEntry(p) => {
+            p.load(target, btf)?;
+            p.attach().map(drop)
+        }
+        Program::FExit(p) => {
+            p.load(target, btf)?;
+            p.attach().map(drop)
+        }
+        Program::BtfTracePoint(p) => {
+            p.load(target, btf)?;
+            p.attach().map(drop)
+        }
+        _ => Err(ProgramError::UnexpectedProgramType),
+    }
+}
+
+/// The kernel's own word on why a program did not load or attach.
+fn reason(kind: Kind, target: &str, error: &ProgramError) -> String {
+    let kind = match kind {
+        Kind::TpBtf => "tp_btf",
+        Kind::Fentry => "fentry",
+        Kind::Fexit => "fexit",
+    };
+    let why = match error {
+        ProgramError::LoadError { io_error, .. } => format!("load: {io_error}"),
+        ProgramError::SyscallError(error) => format!("{}: {}", error.call, error.io_error),
+        other => one_line(other),
+    };
+    format!("{kind}/{target}: {why}")
+}

@@ -1,0 +1,222 @@
+//! Where the running kernel keeps what the programs read, from its own BTF: no offset is written down anywhere.
+
+use btf::btf::{Btf, FlattenedType, Struct, Type};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// What the programs and the ladder must know of the running kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Values for the kernel side's globals, by name.
+    pub(crate) globals: BTreeMap<&'static str, u32>,
+    /// Kernel functions that can be traced by fentry, as far as BTF tells.
+    pub(crate) functions: BTreeSet<String>,
+    /// Number of arguments of each BTF-typed tracepoint.
+    pub(crate) tracepoints: BTreeMap<String, usize>,
+}
+
+/// Why the layout could not be read; one line, to be shown as a signal's reason.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LayoutError {
+    /// No file, or no permission.
+    #[error("kernel BTF {path} cannot be read: {error} (needs CONFIG_DEBUG_INFO_BTF)")]
+    Open { path: String, error: std::io::Error },
+    /// The file is not what it should be.
+    #[error("kernel BTF {path} cannot be parsed: {error}")]
+    Parse { path: String, error: btf::Error },
+    /// This kernel names it differently.
+    #[error("kernel BTF has no {0}; this kernel's layout is not known")]
+    Missing(String),
+}
+
+impl Layout {
+    /// Reads a kernel's BTF file, usually `/sys/kernel/btf/vmlinux`. Takes about 0.3 s and 80 MiB for the time of it.
+    pub(crate) fn read(path: &Path) -> Result<Self, LayoutError> {
+        let shown = path.display().to_string();
+        std::fs::File::open(path).map_err(|error| LayoutError::Open {
+            path: shown.clone(),
+            error,
+        })?;
+        let btf =
+            Btf::from_file(path).map_err(|error| LayoutError::Parse { path: shown, error })?;
+        Self::from_btf(&btf)
+    }
+
+    fn from_btf(btf: &Btf) -> Result<Self, LayoutError> {
+        let types = Types(btf);
+        let mut layout = Self::default();
+        for found in btf.get_types() {
+            let Some(name) = &found.name else { continue };
+            if found.is_function && found.num_refs == 0 {
+                layout.functions.insert(name.clone());
+            } else if let Some(tracepoint) = name.strip_prefix("btf_trace_")
+                && let Type::FunctionProto(proto) = &found.base_type
+            {
+                // The first parameter is the tracer's own data.
+                layout
+                    .tracepoints
+                    .insert(tracepoint.to_owned(), proto.params.len().saturating_sub(1));
+            }
+        }
+        let g = &mut layout.globals;
+        g.insert("TASK_PID", types.offset("task_struct", "pid")?);
+        g.insert("TASK_TGID", types.offset("task_struct", "tgid")?);
+        g.insert("TASK_MM", types.offset("task_struct", "mm")?);
+        g.insert("TASK_SIGNAL", types.offset("task_struct", "signal")?);
+        g.insert("SIGNAL_LIVE", types.offset("signal_struct", "live")?);
+        g.insert("VMA_MM", types.offset("vm_area_struct", "vm_mm")?);
+        g.insert("NODE_SHIFT", 64 - types.nodes_shift()?);
+        g.insert("HEAD_BIT", types.enum_value("PG_head")?);
+        g.insert("ORDER_OFFSET", types.order_offset()?);
+        g.insert(
+            "MIGRATE_REASON_NUMA",
+            types.enum_value("MR_NUMA_MISPLACED")?,
+        );
+        if let Some(arguments) = layout.tracepoints.get("mm_migrate_pages") {
+            let last = u32::try_from(arguments.saturating_sub(1)).unwrap_or(u32::MAX);
+            layout.globals.insert("MIGRATE_REASON_ARG", last);
+        }
+        Ok(layout)
+    }
+}
+
+struct Types<'a>(&'a Btf);
+
+impl Types<'_> {
+    fn structure(&self, name: &str) -> Result<&Struct, LayoutError> {
+        self.0
+            .get_types()
+            .iter()
+            .filter(|t| t.name.as_deref() == Some(name) && t.num_refs == 0)
+            .find_map(|t| match &t.base_type {
+                Type::Struct(s) if !s.members.is_empty() => Some(s),
+                _ => None,
+            })
+            .ok_or_else(|| LayoutError::Missing(format!("struct {name}")))
+    }
+
+    /// Byte offset of a member, also inside anonymous structures and unions.
+    fn offset(&self, structure: &str, member: &str) -> Result<u32, LayoutError> {
+        self.bits(self.structure(structure)?, member)
+            .map(|bits| bits / 8)
+            .ok_or_else(|| LayoutError::Missing(format!("{structure}.{member}")))
+    }
+
+    fn bits(&self, structure: &Struct, member: &str) -> Option<u32> {
+        structure
+            .members
+            .iter()
+            .find_map(|m| match m.name.as_deref() {
+                Some(name) if name == member => Some(m.offset),
+                None | Some("") => match &self.0.get_type_by_id(m.type_id).ok()?.base_type {
+                    Type::Struct(inner) | Type::Union(inner) => {
+                        self.bits(inner, member).map(|bits| m.offset + bits)
+                    }
+                    _ => None,
+                },
+                Some(_) => None,
+            })
+    }
+
+    fn member_type(&self, structure: &str, member: &str) -> Result<&FlattenedType, LayoutError> {
+        let missing = || LayoutError::Missing(format!("{structure}.{member}"));
+        let found = self
+            .structure(structure)?
+            .members
+            .iter()
+            .find(|m| m.name.as_deref() == Some(member));
+        self.0
+            .get_type_by_id(found.ok_or_else(missing)?.type_id)
+            .map_err(|_| missing())
+    }
+
+    fn array_length(&self, structure: &str, member: &str) -> Result<u32, LayoutError> {
+        match &self.member_type(structure, member)?.base_type {
+            Type::Array(array) => Ok(array.num_elements),
+            _ => Err(LayoutError::Missing(format!("array {structure}.{member}"))),
+        }
+    }
+
+    /// log2 of the number of nodes that the kernel was built for: a zone list has one entry for each zone of each
+    /// node, and one to end it.
+    fn nodes_shift(&self) -> Result<u32, LayoutError> {
+        let entries = self
+            .array_length("zonelist", "_zonerefs")?
+            .saturating_sub(1);
+        let zones = self.array_length("pglist_data", "node_zones")?.max(1);
+        (entries / zones)
+            .checked_ilog2()
+            .ok_or_else(|| LayoutError::Missing("node count in zonelist".to_owned()))
+    }
+
+    fn enum_value(&self, name: &str) -> Result<u32, LayoutError> {
+        self.0
+            .get_types()
+            .iter()
+            .find_map(|t| match &t.base_type {
+                Type::Enum32(e) => e
+                    .entries
+                    .iter()
+                    .find(|entry| entry.name.as_deref() == Some(name)),
+                _ => None,
+            })
+            .and_then(|entry| u32::try_from(entry.value).ok())
+            .ok_or_else(|| LayoutError::Missing(format!("enumerator {name}")))
+    }
+
+    /// A compound page's order: a byte of its second page's own, or since 6.6 the low byte of that page's flags.
+    fn order_offset(&self) -> Result<u32, LayoutError> {
+        let page = self.0.get_types().iter().find(|t| {
+            t.name.as_deref() == Some("page")
+                && t.num_refs == 0
+                && matches!(t.base_type, Type::Struct(_))
+        });
+        let page_bytes = page
+            .ok_or_else(|| LayoutError::Missing("struct page".to_owned()))?
+            .bits
+            / 8;
+        if let Ok(folio) = self.structure("folio") {
+            if let Some(bits) = self.bits(folio, "_folio_order") {
+                return Ok(bits / 8);
+            }
+            if let Some(bits) = self.bits(folio, "_flags_1") {
+                return Ok(bits / 8);
+            }
+        }
+        Ok(page_bytes + self.offset("page", "compound_order")?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The machine that runs the tests has BTF or this fails: without it the product has nothing to stand on.
+    #[test]
+    fn the_running_kernel_has_every_global() {
+        let layout = Layout::read(Path::new("/sys/kernel/btf/vmlinux")).unwrap();
+        for global in [
+            "TASK_PID",
+            "TASK_TGID",
+            "TASK_MM",
+            "TASK_SIGNAL",
+            "SIGNAL_LIVE",
+            "VMA_MM",
+            "NODE_SHIFT",
+            "HEAD_BIT",
+            "ORDER_OFFSET",
+            "MIGRATE_REASON_ARG",
+            "MIGRATE_REASON_NUMA",
+        ] {
+            assert!(layout.globals.contains_key(global), "{global}");
+        }
+        assert_eq!(layout.tracepoints.get("sched_process_fork"), Some(&2));
+        assert!(layout.functions.contains("task_numa_fault"));
+    }
+
+    #[test]
+    fn a_file_that_is_no_btf_is_an_error_and_no_panic() {
+        let error = Layout::read(Path::new("/proc/version")).unwrap_err();
+        assert!(matches!(error, LayoutError::Parse { .. }), "{error}");
+    }
+}

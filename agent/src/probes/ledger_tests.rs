@@ -1,0 +1,172 @@
+//! Tests of the ledger: threads end, tids come back, readings miss rows, and no count is lost, doubled or lowered.
+
+use super::*;
+use agent_ebpf::SLOTS;
+
+const COOKIE: u64 = 1_000;
+
+fn thread(cookie: u64, exited: bool) -> Thread {
+    Thread {
+        cookie,
+        tgid: 10,
+        exited: exited.into(),
+        on_cpu_ns: 0,
+        scan_ns: 7,
+        scan_cpu_ns: 5,
+        scan_began_ns: 0,
+        scan_began_cpu_ns: 0,
+        last_node: 0,
+        hint_node: NO_NODE,
+        hint_cpu_node: 0,
+        in_swap: 0,
+        in_migration: 0,
+        pending_pages: 0,
+        pending_node: NO_NODE,
+        fault: 0,
+    }
+}
+
+fn sched(tid: u32, node: u32, cookie: u64, ns: u64) -> (RowKey, SchedRow) {
+    let row = SchedRow {
+        cookie,
+        tgid: 10,
+        on_cpu_ns: ns,
+        moves_from: [0; SLOTS],
+    };
+    (RowKey { tid, node }, row)
+}
+
+fn reading(tids: &[(u32, bool)], rows: &[(RowKey, SchedRow)]) -> Reading {
+    Reading {
+        now_ns: 10_000,
+        threads: tids
+            .iter()
+            .map(|(tid, exited)| (*tid, thread(COOKIE, *exited)))
+            .collect(),
+        sched: rows.to_vec(),
+        ..Reading::default()
+    }
+}
+
+fn running(since_ns: u64, moved_from: Option<usize>) -> Running {
+    Running {
+        id: ThreadId {
+            tid: 10,
+            cookie: COOKIE,
+        },
+        tgid: 10,
+        node: 1,
+        moved_from,
+        since_ns,
+    }
+}
+
+fn on_cpu(ledger: &mut Ledger, node: u32) -> u64 {
+    ledger
+        .process(COOKIE)
+        .by_node
+        .get(&node)
+        .map_or(0, |t| t.on_cpu_ns)
+}
+
+#[test]
+fn a_thread_that_ended_is_counted_once() {
+    let mut ledger = Ledger::default();
+    ledger.absorb(&reading(
+        &[(10, false), (11, true)],
+        &[sched(10, 0, COOKIE, 100), sched(11, 0, COOKIE, 50)],
+    ));
+    assert_eq!(on_cpu(&mut ledger, 0), 150);
+    let ended = ledger.ended(|_| true);
+    assert_eq!(
+        ended,
+        [ThreadId {
+            tid: 11,
+            cookie: COOKIE
+        }]
+    );
+    ledger.fold(&ended[0]);
+    assert_eq!(on_cpu(&mut ledger, 0), 150);
+    assert_eq!(ledger.process(COOKIE).scan_ns, 14);
+}
+
+#[test]
+fn a_row_made_anew_after_its_thread_was_folded_adds_up() {
+    let mut ledger = Ledger::default();
+    ledger.absorb(&reading(&[(11, true)], &[sched(11, 0, COOKIE, 50)]));
+    ledger.fold(&ThreadId {
+        tid: 11,
+        cookie: COOKIE,
+    });
+    ledger.absorb(&reading(&[(11, false)], &[sched(11, 0, COOKIE, 3)]));
+    assert_eq!(on_cpu(&mut ledger, 0), 53);
+}
+
+#[test]
+fn a_row_that_a_reading_missed_keeps_its_count() {
+    let mut ledger = Ledger::default();
+    ledger.absorb(&reading(
+        &[(10, false)],
+        &[sched(10, 0, COOKIE, 100), sched(10, 1, COOKIE, 30)],
+    ));
+    ledger.absorb(&reading(&[(10, false)], &[sched(10, 0, COOKIE, 120)]));
+    assert_eq!(on_cpu(&mut ledger, 1), 30);
+    assert_eq!(on_cpu(&mut ledger, 0), 120);
+}
+
+#[test]
+fn a_reused_pid_is_another_process() {
+    let mut ledger = Ledger::default();
+    ledger.absorb(&reading(&[(10, true)], &[sched(10, 0, COOKIE, 100)]));
+    let mut next = reading(&[], &[sched(10, 0, COOKIE + 1, 5)]);
+    next.threads = vec![(10, thread(COOKIE + 1, false))];
+    ledger.absorb(&next);
+    assert_eq!(on_cpu(&mut ledger, 0), 100);
+    assert_eq!(ledger.process(COOKIE + 1).by_node[&0].on_cpu_ns, 5);
+}
+
+#[test]
+fn a_thread_that_never_switches_is_counted_while_it_runs() {
+    let mut ledger = Ledger::default();
+    let mut r = reading(&[(10, false)], &[]);
+    r.running = vec![running(4_000, Some(0))];
+    ledger.absorb(&r);
+    assert_eq!(on_cpu(&mut ledger, 1), 6_000);
+    assert_eq!(ledger.process(COOKIE).by_node[&1].moves_from[0], 1);
+}
+
+#[test]
+fn a_slice_that_began_before_tracking_counts_from_then() {
+    let mut ledger = Ledger::default();
+    let mut r = reading(&[(10, false)], &[]);
+    r.running = vec![running(4, None)];
+    ledger.absorb(&r);
+    assert_eq!(on_cpu(&mut ledger, 1), 10_000 - COOKIE);
+}
+
+#[test]
+fn a_count_never_falls_when_a_slice_ends_between_two_reads() {
+    let mut ledger = Ledger::default();
+    let mut r = reading(&[(10, false)], &[]);
+    r.running = vec![running(4_000, None)];
+    ledger.absorb(&r);
+    assert_eq!(on_cpu(&mut ledger, 1), 6_000);
+    // The row was read before the switch, the CPU after it: neither has the slice.
+    ledger.absorb(&reading(&[(10, false)], &[]));
+    assert_eq!(on_cpu(&mut ledger, 1), 6_000);
+    ledger.absorb(&reading(&[(10, false)], &[sched(10, 1, COOKIE, 6_500)]));
+    assert_eq!(on_cpu(&mut ledger, 1), 6_500);
+}
+
+#[test]
+fn threads_that_nobody_knows_any_more_have_ended() {
+    let mut ledger = Ledger::default();
+    ledger.absorb(&reading(&[(10, false), (11, false)], &[]));
+    assert_eq!(
+        ledger.ended(|id| id.tid == 10),
+        [ThreadId {
+            tid: 11,
+            cookie: COOKIE
+        }]
+    );
+}

@@ -1,0 +1,347 @@
+//! Reads the kernel side's maps once a tick, and keeps the set of tracked processes.
+
+use super::attach::Attached;
+use super::ledger::{Ledger, Reading, Running, ThreadId, moved_from};
+use agent_ebpf::{
+    BalanceRow, Cpu, LOST_KINDS, Lost, NEWS_EXEC, NO_NODE, NODE_IDS, News, RowKey, SchedRow,
+    Thread, TouchRow, Tracked,
+};
+use anyhow::{Context, Result};
+use aya::maps::{HashMap as BpfHashMap, MapData, PerCpuArray, RingBuf};
+use aya::{Ebpf, Pod};
+use aya_log::EbpfLogger;
+use model::topology::Topology;
+use std::collections::{HashMap, HashSet};
+
+/// The maps of the loaded kernel side. Dropping it detaches everything.
+pub(crate) struct Reader {
+    tracked: BpfHashMap<MapData, u32, Tracked>,
+    threads: BpfHashMap<MapData, u32, Thread>,
+    sched: BpfHashMap<MapData, RowKey, SchedRow>,
+    touch: BpfHashMap<MapData, RowKey, TouchRow>,
+    balance: BpfHashMap<MapData, RowKey, BalanceRow>,
+    cpus: PerCpuArray<MapData, Cpu>,
+    lost: PerCpuArray<MapData, u64>,
+    news: RingBuf<MapData>,
+    node_of_cpu: Vec<Option<u32>>,
+    slot_table: Vec<u8>,
+    logger: Option<EbpfLogger<&'static dyn log::Log>>,
+    _ebpf: Ebpf,
+}
+
+/// What the ring buffer told since the last tick.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Happened {
+    /// Processes that executed a new program.
+    pub(crate) executed: HashSet<u32>,
+}
+
+/// Whom a tid belongs to, by the user side's own knowledge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// Thread-group id.
+    pub(crate) tgid: u32,
+    /// The process's cookie.
+    pub(crate) cookie: u64,
+}
+
+impl Reader {
+    /// Takes over the maps of what was attached.
+    pub(crate) fn new(
+        attached: Attached,
+        topology: &Topology,
+        slot_table: Vec<u8>,
+    ) -> Result<Self> {
+        let mut ebpf = attached.ebpf;
+        let logger = match EbpfLogger::init(&mut ebpf) {
+            Ok(logger) => Some(logger),
+            Err(error) => {
+                tracing::warn!("messages of the kernel side are not read: {error}");
+                None
+            }
+        };
+        let highest = topology
+            .nodes
+            .iter()
+            .flat_map(|n| n.cpus.iter())
+            .max()
+            .copied()
+            .unwrap_or(0);
+        Ok(Self {
+            tracked: hash(&mut ebpf, "TRACKED")?,
+            threads: hash(&mut ebpf, "THREADS")?,
+            sched: hash(&mut ebpf, "SCHED")?,
+            touch: hash(&mut ebpf, "TOUCH")?,
+            balance: hash(&mut ebpf, "BALANCE")?,
+            cpus: per_cpu(&mut ebpf, "CPUS")?,
+            lost: per_cpu(&mut ebpf, "LOST")?,
+            news: RingBuf::try_from(
+                ebpf.take_map("NEWS")
+                    .context("the object has no map NEWS")?,
+            )?,
+            node_of_cpu: (0..=highest).map(|cpu| topology.node_of_cpu(cpu)).collect(),
+            slot_table,
+            logger,
+            _ebpf: ebpf,
+        })
+    }
+
+    /// Begins to count a process from now on.
+    pub(crate) fn track(&mut self, tgid: u32) -> Result<Tracked> {
+        let tracked = Tracked {
+            cookie: now_ns(),
+            parent: 0,
+            exited: 0,
+        };
+        self.tracked
+            .insert(tgid, tracked, BPF_ANY)
+            .with_context(|| {
+                format!("process {tgid} cannot be tracked: the table of processes is full")
+            })?;
+        Ok(tracked)
+    }
+
+    /// Stops counting a process; not its successor of the same pid.
+    pub(crate) fn untrack(&mut self, tgid: u32, cookie: u64) {
+        if self
+            .tracked
+            .get(&tgid, 0)
+            .is_ok_and(|entry| entry.cookie == cookie)
+        {
+            // It may be gone already: the kernel side removes a pid that came back.
+            let _ = self.tracked.remove(&tgid);
+        }
+    }
+
+    /// The tracked processes, children that the kernel side added included.
+    pub(crate) fn tracked(&self) -> Result<HashMap<u32, Tracked>> {
+        Ok(entries(&self.tracked)?.into_iter().collect())
+    }
+
+    /// Reads all rows. `owner` tells whose a thread is that the kernel side has not seen yet.
+    pub(crate) fn read(&self, owner: impl Fn(u32) -> Option<Owner>) -> Result<Reading> {
+        let before = self.cpu_records()?;
+        let threads = entries(&self.threads)?;
+        let sched = entries(&self.sched)?;
+        let touch = entries(&self.touch)?;
+        let balance = entries(&self.balance)?;
+        let after = self.cpu_records()?;
+        let now = now_ns();
+        let running = self.running(&before, &after, &threads, owner);
+        Ok(Reading {
+            now_ns: now,
+            threads,
+            sched,
+            touch,
+            balance,
+            running,
+        })
+    }
+
+    fn cpu_records(&self) -> Result<Vec<Cpu>> {
+        Ok(self
+            .cpus
+            .get(&0, 0)
+            .context("map CPUS cannot be read")?
+            .to_vec())
+    }
+
+    /// Who ran on one CPU from before the rows were read until after: no row has that slice.
+    fn running(
+        &self,
+        before: &[Cpu],
+        after: &[Cpu],
+        threads: &[(u32, Thread)],
+        owner: impl Fn(u32) -> Option<Owner>,
+    ) -> Vec<Running> {
+        let known: HashMap<u32, &Thread> = threads.iter().map(|(tid, t)| (*tid, t)).collect();
+        let mut running = Vec::new();
+        for (index, (a, b)) in before.iter().zip(after).enumerate() {
+            let Some(Some(node)) = self.node_of_cpu.get(index).copied() else {
+                continue;
+            };
+            let Ok(tid) = u32::try_from(a.tid) else {
+                continue;
+            };
+            if tid == 0 || a != b {
+                continue;
+            }
+            let thread = known.get(&tid);
+            let found = thread
+                .map(|t| Owner {
+                    tgid: t.tgid,
+                    cookie: t.cookie,
+                })
+                .or_else(|| owner(tid));
+            let Some(Owner { tgid, cookie }) = found else {
+                continue;
+            };
+            let last = thread.map_or(NO_NODE, |t| t.last_node);
+            running.push(Running {
+                id: ThreadId { tid, cookie },
+                tgid,
+                node,
+                moved_from: moved_from(last, node, |cpu_node, memory_node| {
+                    self.slot_of(cpu_node, memory_node)
+                }),
+                since_ns: a.switched_at,
+            });
+        }
+        running
+    }
+
+    fn slot_of(&self, cpu_node: u32, memory_node: u32) -> usize {
+        let index = cpu_node as usize * NODE_IDS + memory_node as usize;
+        self.slot_table
+            .get(index)
+            .map_or(agent_ebpf::SLOT_UNKNOWN, |slot| usize::from(*slot))
+    }
+
+    /// Reads a last time and deletes the rows of threads that have ended, and folds them.
+    pub(crate) fn retire(&mut self, ledger: &mut Ledger, ended: &[ThreadId]) {
+        for id in ended {
+            let nodes = ledger.nodes(id);
+            let last = self.of_thread(id, &nodes);
+            ledger.absorb_last(&last);
+            self.remove(id, &last);
+            ledger.fold(id);
+        }
+    }
+
+    /// Deletes the rows of a thread whose counts nobody wants.
+    pub(crate) fn delete(&mut self, id: &ThreadId, nodes: &[u32]) {
+        let last = self.of_thread(id, nodes);
+        self.remove(id, &last);
+    }
+
+    fn remove(&mut self, id: &ThreadId, rows: &Reading) {
+        // A removal fails only if the row is gone, which is what it is for.
+        for (key, _) in &rows.sched {
+            let _ = self.sched.remove(key);
+        }
+        for (key, _) in &rows.touch {
+            let _ = self.touch.remove(key);
+        }
+        for (key, _) in &rows.balance {
+            let _ = self.balance.remove(key);
+        }
+        if !rows.threads.is_empty() {
+            let _ = self.threads.remove(&id.tid);
+        }
+    }
+
+    /// One thread's rows; not those of a successor with its tid.
+    fn of_thread(&self, id: &ThreadId, nodes: &[u32]) -> Reading {
+        fn rows<K: Pod, V: Pod>(map: &BpfHashMap<MapData, K, V>, keys: &[K]) -> Vec<(K, V)> {
+            keys.iter()
+                .filter_map(|key| map.get(key, 0).ok().map(|row| (*key, row)))
+                .collect()
+        }
+        let keys: Vec<RowKey> = nodes
+            .iter()
+            .map(|node| RowKey {
+                tid: id.tid,
+                node: *node,
+            })
+            .collect();
+        let mut reading = Reading {
+            threads: rows(&self.threads, &[id.tid]),
+            sched: rows(&self.sched, &keys),
+            touch: rows(&self.touch, &keys),
+            balance: rows(&self.balance, &keys),
+            ..Reading::default()
+        };
+        reading.threads.retain(|(_, row)| row.cookie == id.cookie);
+        reading.sched.retain(|(_, row)| row.cookie == id.cookie);
+        reading.touch.retain(|(_, row)| row.cookie == id.cookie);
+        reading.balance.retain(|(_, row)| row.cookie == id.cookie);
+        reading
+    }
+
+    /// What happened since the last call; never blocks.
+    pub(crate) fn news(&mut self) -> Happened {
+        let mut happened = Happened::default();
+        while let Some(item) = self.news.next() {
+            if let Some(news) = parse_news(&item)
+                && news.kind == NEWS_EXEC
+            {
+                happened.executed.insert(news.tgid);
+            }
+        }
+        if let Some(logger) = &mut self.logger {
+            logger.flush();
+        }
+        happened
+    }
+
+    /// What found no room since the start: (counts, news).
+    pub(crate) fn lost(&self) -> (Option<u64>, Option<u64>) {
+        let of = |kind: Lost| -> Option<u64> {
+            debug_assert!((kind as u32) < LOST_KINDS);
+            self.lost
+                .get(&(kind as u32), 0)
+                .ok()
+                .map(|values| values.iter().sum())
+        };
+        let rows = of(Lost::Row)
+            .zip(of(Lost::Process))
+            .zip(of(Lost::Reused))
+            .map(|((a, b), c)| a + b + c);
+        (rows, of(Lost::News))
+    }
+}
+
+fn parse_news(bytes: &[u8]) -> Option<News> {
+    let word = |at: usize| {
+        bytes
+            .get(at..at + 4)?
+            .try_into()
+            .ok()
+            .map(u32::from_ne_bytes)
+    };
+    Some(News {
+        kind: word(0)?,
+        tgid: word(4)?,
+    })
+}
+
+/// All entries. An entry that goes while they are read is left out; the ledger keeps its last value.
+fn entries<K: Pod, V: Pod>(map: &BpfHashMap<MapData, K, V>) -> Result<Vec<(K, V)>> {
+    let mut entries = Vec::new();
+    for key in map.keys() {
+        let key = key.context("a map of the kernel side cannot be read")?;
+        if let Ok(value) = map.get(&key, 0) {
+            entries.push((key, value));
+        }
+    }
+    Ok(entries)
+}
+
+fn hash<K: Pod, V: Pod>(ebpf: &mut Ebpf, name: &str) -> Result<BpfHashMap<MapData, K, V>> {
+    let map = ebpf
+        .take_map(name)
+        .with_context(|| format!("the object has no map {name}"))?;
+    BpfHashMap::try_from(map).with_context(|| format!("map {name} has another shape than expected"))
+}
+
+fn per_cpu<V: Pod>(ebpf: &mut Ebpf, name: &str) -> Result<PerCpuArray<MapData, V>> {
+    let map = ebpf
+        .take_map(name)
+        .with_context(|| format!("the object has no map {name}"))?;
+    PerCpuArray::try_from(map)
+        .with_context(|| format!("map {name} has another shape than expected"))
+}
+
+/// Insert or replace.
+const BPF_ANY: u64 = 0;
+
+/// CLOCK_MONOTONIC, as the kernel side's clock reads it.
+pub(crate) fn now_ns() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: a valid pointer; the clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}

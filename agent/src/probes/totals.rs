@@ -1,0 +1,83 @@
+//! What was counted from the CPUs of one node: one thread's rows together, or a whole process's.
+
+use agent_ebpf::{BalanceRow, SLOTS, SchedRow, TouchRow};
+
+/// Counts by slot of the other node.
+pub(crate) type BySlot = [u64; SLOTS];
+
+/// All counters of one CPU node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    /// On-CPU nanoseconds.
+    pub(crate) on_cpu_ns: u64,
+    /// Moves to this node, by the slot of the node before.
+    pub(crate) moves_from: BySlot,
+    /// Pages that came back from swap.
+    pub(crate) swap_in: u64,
+    /// Pages first touched, by the slot of their node.
+    pub(crate) first_touch: BySlot,
+    /// Pages mapped, by the slot of their node.
+    pub(crate) map: BySlot,
+    /// Hinting faults.
+    pub(crate) hint_faults: u64,
+    /// Local ones.
+    pub(crate) hint_faults_local: u64,
+    /// Pages of hinting faults, by the slot of their node before migration.
+    pub(crate) hint_pages: BySlot,
+    /// Pages migrated to this node, by the slot of the node before.
+    pub(crate) migrated_from: BySlot,
+    /// Pages that should have migrated.
+    pub(crate) failed_pages: u64,
+}
+
+impl Totals {
+    /// Takes over what a scheduling row says now.
+    pub(crate) fn set_sched(&mut self, row: &SchedRow) {
+        self.on_cpu_ns = row.on_cpu_ns;
+        self.moves_from = row.moves_from;
+    }
+
+    /// Takes over what a page-fault row says now.
+    pub(crate) fn set_touch(&mut self, row: &TouchRow) {
+        self.swap_in = row.swap_in;
+        self.first_touch = row.first_touch;
+        self.map = row.map;
+    }
+
+    /// Takes over what a balancing row says now.
+    pub(crate) fn set_balance(&mut self, row: &BalanceRow) {
+        self.hint_faults = row.hint_faults;
+        self.hint_faults_local = row.hint_faults_local;
+        self.hint_pages = row.hint_pages;
+        self.migrated_from = row.migrated_from;
+        self.failed_pages = row.failed_pages;
+    }
+
+    /// Adds another's counts.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.combine(other, |a, b| a.saturating_add(b));
+    }
+
+    /// Raises each count to another's, so that what was once published never falls.
+    pub(crate) fn raise(&mut self, other: &Self) {
+        self.combine(other, std::cmp::max);
+    }
+
+    fn combine(&mut self, other: &Self, f: impl Fn(u64, u64) -> u64) {
+        let each = |a: &mut BySlot, b: &BySlot| {
+            for (a, b) in a.iter_mut().zip(b) {
+                *a = f(*a, *b);
+            }
+        };
+        self.on_cpu_ns = f(self.on_cpu_ns, other.on_cpu_ns);
+        each(&mut self.moves_from, &other.moves_from);
+        self.swap_in = f(self.swap_in, other.swap_in);
+        each(&mut self.first_touch, &other.first_touch);
+        each(&mut self.map, &other.map);
+        self.hint_faults = f(self.hint_faults, other.hint_faults);
+        self.hint_faults_local = f(self.hint_faults_local, other.hint_faults_local);
+        each(&mut self.hint_pages, &other.hint_pages);
+        each(&mut self.migrated_from, &other.migrated_from);
+        self.failed_pages = f(self.failed_pages, other.failed_pages);
+    }
+}

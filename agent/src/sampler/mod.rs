@@ -1,0 +1,412 @@
+//! The sampler: turns one tick into one immutable [`Snapshot`].
+//!
+//! Each tick it asks the scanner who is there, the kernel side what they did, and procfs what they are; the ledger and
+//! the model do the thinking. It blocks for a few milliseconds and so has a thread of its own ([`feed`]).
+
+pub(crate) mod feed;
+mod placement;
+mod watched;
+
+use crate::engines::scan::Scanner;
+use crate::engines::selection::Selection;
+use crate::host::cpu_time::{CpuTime, busy_by_node, read_cpu_times};
+use crate::host::kernel::{read_host, read_numa_balancing};
+use crate::host::pid_namespace::require_host_pids;
+use crate::host::root::Root;
+use crate::host::self_cost::read_self_cost;
+use crate::host::topology::read_topology;
+use crate::host::vmstat::read_balancing;
+use crate::probes::assemble::Meaning;
+use crate::probes::attach::{self, attach};
+use crate::probes::ladder;
+use crate::probes::ledger::{Ledger, ThreadId};
+use crate::probes::reader::{Happened, Owner, Reader, now_ns};
+use crate::probes::slots::Slots;
+use agent_ebpf::Tracked;
+use anyhow::{Context, Result};
+use model::signal::{Signal, SignalName, SignalState};
+use model::snapshot::{BalancingCounters, Coverage, Host, Lost, SCHEMA_VERSION, Snapshot};
+use model::time::Timestamp;
+use model::topology::Topology;
+use placement::Placements;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::{Duration, SystemTime};
+use watched::Watched;
+
+/// What a sampler is asked for.
+pub(crate) struct Options {
+    /// Where procfs and sysfs are.
+    pub(crate) root: Root,
+    /// Whom to watch.
+    pub(crate) selection: Selection,
+    /// What to attach.
+    pub(crate) attach: attach::Options,
+    /// Keep processes that ended in every later snapshot, for a snapshot at the end of a span; else in one.
+    pub(crate) keep_ended: bool,
+}
+
+/// See the module's doc.
+pub(crate) struct Sampler {
+    root: Root,
+    keep_ended: bool,
+    reader: Reader,
+    scanner: Scanner,
+    ledger: Ledger,
+    placements: Placements,
+    slots: Slots,
+    signals: Vec<Signal>,
+    /// By cookie: a pid that came back and its predecessor are two.
+    watched: BTreeMap<u64, Watched>,
+    /// The cookie of the newest process of each pid.
+    current: HashMap<u32, u64>,
+    /// Processes that ended, kept for later snapshots.
+    ended: Vec<model::process::Process>,
+    /// Threads that had ended by the last tick: their last slice is in their rows by now.
+    ending: HashSet<ThreadId>,
+    host: Host,
+    at_start: BalancingCounters,
+    attributed_before: BalancingCounters,
+    cpu_times: BTreeMap<u32, CpuTime>,
+}
+
+impl Sampler {
+    /// Loads and attaches the probes, and begins to track whoever is selected. Takes about a second.
+    ///
+    /// # Errors
+    /// In one line, what can't be started, why, and what to do.
+    pub(crate) fn start(options: Options) -> Result<Self> {
+        let root = options.root;
+        options.selection.check_pids(&root)?;
+        require_host_pids(&root)?;
+        let topology = read_topology(&root)?;
+        let slots = Slots::new(&topology);
+        let attached = attach(&topology, &slots, &options.attach)?;
+        if let Some(why) = &attached.lifecycle {
+            tracing::warn!("children of watched processes are found late: {why}");
+        }
+        let mut signals = attached.signals.clone();
+        signals.push(placement::signal(&root));
+        let reader = Reader::new(attached, &topology, slots.table(&topology))?;
+        let mut sampler = Self {
+            scanner: Scanner::new(root.clone(), options.selection, std::process::id()),
+            placements: Placements::start(root.clone())?,
+            host: read_host(&root)?,
+            cpu_times: read_cpu_times(&root)?,
+            at_start: BalancingCounters::default(),
+            attributed_before: BalancingCounters::default(),
+            keep_ended: options.keep_ended,
+            ledger: Ledger::default(),
+            watched: BTreeMap::new(),
+            current: HashMap::new(),
+            ended: Vec::new(),
+            ending: HashSet::new(),
+            root,
+            reader,
+            slots,
+            signals,
+        };
+        sampler.at_start = read_balancing(&sampler.root)?;
+        sampler.follow(&Happened::default())?;
+        Ok(sampler)
+    }
+
+    /// How many processes are watched.
+    pub(crate) fn watching(&self) -> usize {
+        self.watched.len()
+    }
+
+    /// Every signal as it stands under this setting of NUMA balancing.
+    pub(crate) fn signals(&self, numa_balancing: Option<u32>) -> Vec<Signal> {
+        self.signals
+            .iter()
+            .map(|signal| under_balancing(signal, numa_balancing))
+            .collect()
+    }
+
+    /// Waits for placements that are being read, at most this long; for a snapshot that is the only one.
+    pub(crate) fn settle(&mut self, at_most: Duration) {
+        self.placements.settle(at_most);
+    }
+
+    /// Takes a snapshot.
+    ///
+    /// # Errors
+    /// If the host's own files or the kernel side's maps can't be read; a process that ends is no error.
+    pub(crate) fn tick(&mut self) -> Result<Snapshot> {
+        let happened = self.reader.news();
+        self.follow(&happened)?;
+        for process in self.watched.values_mut() {
+            process.look(&self.root);
+        }
+        self.count()?;
+        self.placements.collect();
+        let topology = self.topology()?;
+        self.host.numa_balancing = read_numa_balancing(&self.root)?;
+        let signals = self.signals(self.host.numa_balancing);
+        let now = now_ns();
+        let meaning = Meaning {
+            slots: &self.slots,
+            topology: &topology,
+            signals: &signals,
+        };
+        let mut processes = Vec::with_capacity(self.watched.len());
+        for watched in self.watched.values_mut() {
+            let placement = self
+                .placements
+                .of(watched.id(), watched.resident_bytes(), now);
+            processes.push(watched.report(
+                &mut self.ledger,
+                &meaning,
+                placement,
+                self.host.numa_balancing,
+                now,
+            ));
+        }
+        self.let_go(&processes);
+        processes.extend(self.ended.iter().cloned());
+        processes.sort_by_key(|p| (p.pid, p.start_time));
+        processes.dedup_by_key(|p| (p.pid, p.start_time));
+        let (rows, news) = self.reader.lost();
+        self.host.lost = Lost { rows, news };
+        self.host.agent = read_self_cost(&self.root);
+        let coverage = self.coverage(&processes, &signals)?;
+        Ok(Snapshot {
+            schema_version: SCHEMA_VERSION,
+            taken_at: Timestamp(SystemTime::now()),
+            monotonic_ns: now,
+            host: self.host.clone(),
+            topology,
+            signals,
+            coverage,
+            processes,
+        })
+    }
+
+    /// Brings the set of watched processes up to date: selected ones, and children that the kernel side added.
+    fn follow(&mut self, happened: &Happened) -> Result<()> {
+        let executed: Vec<u32> = happened.executed.iter().copied().collect();
+        let changes = self
+            .scanner
+            .scan(Duration::from_nanos(now_ns()), &executed)?;
+        for pid in &executed {
+            if let Some(watched) = self.newest(*pid) {
+                watched.executed();
+            }
+        }
+        let tracked = self.reader.tracked()?;
+        for (pid, entry) in &tracked {
+            if !self.watched.contains_key(&entry.cookie) {
+                let parent = self
+                    .current
+                    .get(&entry.parent)
+                    .and_then(|cookie| self.watched.get(cookie));
+                let child = Watched::child(&self.root, *pid, entry, parent);
+                self.watch(child);
+            }
+        }
+        for found in &changes.added {
+            let known = self
+                .newest(found.pid)
+                .filter(|w| w.id() == (found.pid, found.start_time));
+            if let Some(watched) = known {
+                watched.update(found);
+            } else {
+                let entry = self.reader.track(found.pid)?;
+                self.watch(Watched::found(found, &entry));
+            }
+        }
+        for found in &changes.updated {
+            if let Some(watched) = self.newest(found.pid) {
+                watched.update(found);
+            }
+        }
+        let tracked = self.reader.tracked()?;
+        for watched in self.watched.values_mut() {
+            watched.note(tracked.get(&watched.id().0));
+        }
+        Ok(())
+    }
+
+    fn newest(&mut self, pid: u32) -> Option<&mut Watched> {
+        self.watched.get_mut(self.current.get(&pid)?)
+    }
+
+    fn watch(&mut self, watched: Watched) {
+        self.current.insert(watched.id().0, watched.cookie());
+        self.watched.insert(watched.cookie(), watched);
+    }
+
+    /// Reads the rows into the ledger, and retires threads that had ended by the last tick.
+    fn count(&mut self) -> Result<()> {
+        let mut owners: HashMap<u32, Owner> = HashMap::new();
+        for watched in self.watched.values() {
+            for tid in watched.tids() {
+                owners.insert(
+                    tid,
+                    Owner {
+                        tgid: watched.id().0,
+                        cookie: watched.cookie(),
+                    },
+                );
+            }
+        }
+        let reading = self.reader.read(|tid| owners.get(&tid).copied())?;
+        self.ledger.absorb(&reading);
+        // Read after the rows: a child that was forked meanwhile is known.
+        let tracked = self.reader.tracked()?;
+        let mut known: HashSet<u64> = tracked.values().map(|entry| entry.cookie).collect();
+        known.extend(self.watched.keys());
+        for (id, nodes) in self.ledger.retain(&known) {
+            self.reader.delete(&id, &nodes);
+        }
+        let ended = self
+            .ledger
+            .ended(|id| owners.get(&id.tid).is_some_and(|o| o.cookie == id.cookie));
+        let (retired, ending): (Vec<_>, Vec<_>) =
+            ended.into_iter().partition(|id| self.ending.contains(id));
+        self.reader.retire(&mut self.ledger, &retired);
+        self.ending = ending.into_iter().collect();
+        Ok(())
+    }
+
+    /// Lets go of processes that have ended and whose threads are all folded: this snapshot is their last.
+    fn let_go(&mut self, reported: &[model::process::Process]) {
+        let gone: Vec<u64> = self
+            .watched
+            .iter()
+            .filter(|(cookie, w)| w.has_ended() && !self.ledger.has_threads(**cookie))
+            .map(|(cookie, _)| *cookie)
+            .collect();
+        for cookie in gone {
+            let Some(watched) = self.watched.remove(&cookie) else {
+                continue;
+            };
+            let (pid, start_time) = watched.id();
+            if let Some(last) = reported
+                .iter()
+                .find(|p| (p.pid, p.start_time) == (pid, start_time))
+            {
+                self.remember(last);
+            }
+            if self.current.get(&pid) == Some(&cookie) {
+                self.current.remove(&pid);
+            }
+            self.ledger.forget(cookie);
+            self.placements.forget(watched.id());
+            self.reader.untrack(pid, cookie);
+        }
+    }
+
+    fn remember(&mut self, process: &model::process::Process) {
+        let counted = attributed([process]);
+        add(&mut self.attributed_before, &counted);
+        if self.keep_ended {
+            self.ended.push(process.clone());
+        }
+    }
+
+    fn topology(&mut self) -> Result<Topology> {
+        let mut topology = read_topology(&self.root)?;
+        let times = read_cpu_times(&self.root)?;
+        let busy = busy_by_node(&topology, &self.cpu_times, &times);
+        for node in &mut topology.nodes {
+            node.cpu_busy = busy.get(&node.id).copied();
+        }
+        self.cpu_times = times;
+        Ok(topology)
+    }
+
+    /// The host's own counts since the start beside what tracked processes account for.
+    fn coverage(
+        &self,
+        processes: &[model::process::Process],
+        signals: &[Signal],
+    ) -> Result<Coverage> {
+        let now = read_balancing(&self.root)?;
+        let since =
+            |f: fn(&BalancingCounters) -> Option<u64>| f(&now)?.checked_sub(f(&self.at_start)?);
+        let kept: HashSet<_> = self.ended.iter().map(|p| (p.pid, p.start_time)).collect();
+        let mut sum = attributed(
+            processes
+                .iter()
+                .filter(|p| !kept.contains(&(p.pid, p.start_time))),
+        );
+        add(&mut sum, &self.attributed_before);
+        let live = |name| signals.iter().any(|s| s.name == name && s.is_live());
+        let (hint, migration) = (live(SignalName::Hint), live(SignalName::Migration));
+        Ok(Coverage {
+            host: BalancingCounters {
+                hint_faults: since(|c| c.hint_faults),
+                hint_faults_local: since(|c| c.hint_faults_local),
+                migrated_pages: since(|c| c.migrated_pages),
+            },
+            attributed: BalancingCounters {
+                hint_faults: sum.hint_faults.filter(|_| hint),
+                hint_faults_local: sum.hint_faults_local.filter(|_| hint),
+                migrated_pages: sum.migrated_pages.filter(|_| migration),
+            },
+        })
+    }
+}
+
+fn attributed<'a>(
+    processes: impl IntoIterator<Item = &'a model::process::Process>,
+) -> BalancingCounters {
+    let mut sum = BalancingCounters {
+        hint_faults: Some(0),
+        hint_faults_local: Some(0),
+        migrated_pages: Some(0),
+    };
+    for process in processes {
+        add(
+            &mut sum,
+            &BalancingCounters {
+                hint_faults: process.touches.hint.faults,
+                hint_faults_local: process.touches.hint.local_faults,
+                migrated_pages: process.migrations.pages,
+            },
+        );
+    }
+    sum
+}
+
+fn add(sum: &mut BalancingCounters, more: &BalancingCounters) {
+    let each = |a: &mut Option<u64>, b: Option<u64>| *a = Some(a.unwrap_or(0) + b.unwrap_or(0));
+    each(&mut sum.hint_faults, more.hint_faults);
+    each(&mut sum.hint_faults_local, more.hint_faults_local);
+    each(&mut sum.migrated_pages, more.migrated_pages);
+}
+
+/// A signal as it stands while `kernel.numa_balancing` has this value.
+fn under_balancing(signal: &Signal, numa_balancing: Option<u32>) -> Signal {
+    if !signal.is_live() {
+        return signal.clone();
+    }
+    if let Some(why) = ladder::idle(signal.name, numa_balancing) {
+        return Signal::unavailable(signal.name, why);
+    }
+    let mut signal = signal.clone();
+    if let Some(caveat) = ladder::caveat(signal.name, numa_balancing) {
+        signal.state = SignalState::Degraded;
+        signal.reason = Some(match signal.reason.take() {
+            Some(reason) => format!("{caveat}; {reason}"),
+            None => caveat.to_owned(),
+        });
+    }
+    signal
+}
+
+/// The tracked entry of a process that the user side tracks.
+pub(crate) fn since(entry: &Tracked) -> Timestamp {
+    let age = Duration::from_nanos(now_ns().saturating_sub(entry.cookie));
+    Timestamp(
+        SystemTime::now()
+            .checked_sub(age)
+            .unwrap_or(SystemTime::UNIX_EPOCH),
+    )
+}
+
+/// Adds what to do to errors that have no remedy of their own.
+pub(crate) fn start(options: Options) -> Result<Sampler> {
+    Sampler::start(options).context("cannot start watching")
+}

@@ -1,0 +1,283 @@
+//! One watched process: what procfs says of it, and how it is reported.
+
+use crate::engines::rules::{self, Detected};
+use crate::engines::scan::Found;
+use crate::host::process::ProcessDir;
+use crate::host::root::Root;
+use crate::probes::assemble::Meaning;
+use crate::probes::ledger::{Ledger, ThreadId};
+use crate::sampler::since;
+use agent_ebpf::Tracked;
+use model::process::{Placement, Process, Thread};
+use model::signal::{SignalName, SignalState};
+use model::time::Timestamp;
+use model::verdict::{self, Evidence};
+use model::window::{Sample, Window};
+use std::collections::BTreeMap;
+
+/// How many ticks a thread's name is believed; threads name themselves shortly after they start.
+const NAME_TICKS: u32 = 10;
+
+/// See the module's doc.
+pub(super) struct Watched {
+    pid: u32,
+    start_time: u64,
+    cookie: u64,
+    tracked_since: Timestamp,
+    name: String,
+    command: String,
+    detected: Option<Detected>,
+    parent_pid: Option<u32>,
+    resident_bytes: Option<u64>,
+    cpus_allowed: Option<String>,
+    policy: Option<String>,
+    threads: BTreeMap<u32, Name>,
+    window: Window,
+    /// The program changed since it was last looked at.
+    changed: bool,
+    ended: bool,
+}
+
+/// A thread's name and how old it is.
+struct Name {
+    text: String,
+    age: u32,
+}
+
+impl Watched {
+    /// A process that the scanner found.
+    pub(super) fn found(found: &Found, entry: &Tracked) -> Self {
+        Self {
+            name: found.name.clone(),
+            command: found.command.clone(),
+            detected: found.detected.clone(),
+            ..Self::new(found.pid, found.start_time, entry)
+        }
+    }
+
+    /// A child that the kernel side added to the tracked set. It may be gone already.
+    pub(super) fn child(root: &Root, pid: u32, entry: &Tracked, parent: Option<&Self>) -> Self {
+        let mut child = Self::new(pid, 0, entry);
+        child.parent_pid = (entry.parent != 0).then_some(entry.parent);
+        child.changed = true;
+        match ProcessDir::open(root, pid).and_then(|dir| dir.stat()) {
+            Ok(stat) => {
+                child.start_time = stat.start_time;
+                child.name = stat.name;
+            }
+            Err(_) => child.ended = true,
+        }
+        child.detected = parent.and_then(|p| p.detected.as_ref()).map(|d| Detected {
+            engine: d.engine.clone(),
+            role: "child".to_owned(),
+            rank: None,
+            model: None,
+        });
+        if child.name.is_empty() {
+            child.name = parent.map(|p| p.name.clone()).unwrap_or_default();
+        }
+        child
+    }
+
+    fn new(pid: u32, start_time: u64, entry: &Tracked) -> Self {
+        Self {
+            pid,
+            start_time,
+            cookie: entry.cookie,
+            tracked_since: since(entry),
+            name: String::new(),
+            command: String::new(),
+            detected: None,
+            parent_pid: None,
+            resident_bytes: None,
+            cpus_allowed: None,
+            policy: None,
+            threads: BTreeMap::new(),
+            window: Window::default(),
+            changed: false,
+            ended: false,
+        }
+    }
+
+    /// (pid, start time).
+    pub(super) fn id(&self) -> (u32, u64) {
+        (self.pid, self.start_time)
+    }
+
+    /// [`Tracked::cookie`].
+    pub(super) fn cookie(&self) -> u64 {
+        self.cookie
+    }
+
+    /// Its live threads, as of the last look.
+    pub(super) fn tids(&self) -> impl Iterator<Item = u32> {
+        self.threads.keys().copied()
+    }
+
+    /// Resident set, bytes, while it lives.
+    pub(super) fn resident_bytes(&self) -> Option<u64> {
+        self.resident_bytes.filter(|_| !self.ended)
+    }
+
+    /// Whether it has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// It has ended.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+        self.threads.clear();
+    }
+
+    /// It executed another program.
+    pub(super) fn executed(&mut self) {
+        self.changed = true;
+    }
+
+    /// The kernel side's word: no entry, another's, or its last thread has exited.
+    pub(super) fn note(&mut self, entry: Option<&Tracked>) {
+        if entry.is_none_or(|e| e.cookie != self.cookie || e.exited != 0) {
+            self.end();
+        }
+    }
+
+    /// The scanner's word.
+    pub(super) fn update(&mut self, found: &Found) {
+        self.name.clone_from(&found.name);
+        self.command.clone_from(&found.command);
+        if found.detected.is_some() {
+            self.detected.clone_from(&found.detected);
+        }
+    }
+
+    /// Reads what changes from tick to tick. A process that is gone has ended; that is no error.
+    pub(super) fn look(&mut self, root: &Root) {
+        if !self.ended && self.read(root).is_err() {
+            self.end();
+        }
+    }
+
+    fn read(&mut self, root: &Root) -> Result<(), crate::host::error::Error> {
+        let dir = ProcessDir::open(root, self.pid)?;
+        let stat = dir.stat()?;
+        if stat.start_time != self.start_time || stat.state == 'Z' && !stat.has_address_space {
+            self.end();
+            return Ok(());
+        }
+        self.parent_pid = Some(stat.parent_pid).filter(|pid| *pid != 0);
+        self.resident_bytes = dir.resident_bytes()?;
+        self.cpus_allowed = dir.status()?.cpus_allowed;
+        // Without NUMA in the kernel there is no such file, and no policy.
+        self.policy = crate::host::placement::read_policy(&dir, self.pid)
+            .ok()
+            .flatten();
+        if self.changed {
+            self.changed = false;
+            let argv = dir.command_line()?;
+            self.name.clone_from(&stat.name);
+            self.command = argv.join(" ");
+            if let Some(detected) = rules::detect(&argv, &stat.name) {
+                self.detected = Some(detected);
+            }
+        }
+        let tids = dir.thread_ids()?;
+        self.threads.retain(|tid, _| tids.contains(tid));
+        for tid in tids {
+            let known = self
+                .threads
+                .get_mut(&tid)
+                .filter(|name| name.age < NAME_TICKS);
+            if let Some(name) = known {
+                name.age += 1;
+            } else if let Ok(text) = dir.thread_name(tid) {
+                // Young threads are asked again soon, since they name themselves late.
+                self.threads.insert(tid, Name { text, age: 0 });
+            }
+        }
+        Ok(())
+    }
+
+    /// What a snapshot says of it.
+    pub(super) fn report(
+        &mut self,
+        ledger: &mut Ledger,
+        meaning: &Meaning<'_>,
+        placement: Placement,
+        numa_balancing: Option<u32>,
+        now_ns: u64,
+    ) -> Process {
+        let threads = self.thread_reports(ledger, meaning);
+        let account = ledger.process(self.cookie);
+        let touches = meaning.touches(&account.by_node);
+        let cpu_time = meaning.cpu_time(&account.by_node);
+        let (scan_time_ns, scan_cpu_time_ns) = meaning.scan(account);
+        let moves = meaning.moves(&account.by_node);
+        let migrations = meaning.migrations(&account.by_node);
+        let sample = Sample {
+            monotonic_ns: now_ns,
+            hint: Some(touches.hint.counter.clone()).filter(|c| c.pages.is_some()),
+            cpu_time_ns_by_node: cpu_time.clone(),
+        };
+        self.window.push(sample, verdict::WINDOW_S);
+        let growth = self.window.growth(self.cookie);
+        let hint_state = meaning
+            .signals
+            .iter()
+            .find(|s| s.name == SignalName::Hint)
+            .map_or(SignalState::Unavailable, |s| s.state);
+        let evidence = Evidence {
+            hint: growth.hint.as_ref(),
+            hint_is_share: verdict::hint_is_share(numa_balancing, hint_state),
+            cpu_time_ns_by_node: growth.cpu_time_ns_by_node.as_ref(),
+            placement_bytes_by_node: placement.by_node_bytes.as_ref(),
+            window_s: growth.window_s,
+        };
+        let remote_share = verdict::remote_share(&evidence, meaning.topology);
+        let detected = self.detected.as_ref();
+        Process {
+            pid: self.pid,
+            start_time: self.start_time,
+            tracked_since: self.tracked_since,
+            parent_pid: self.parent_pid,
+            name: self.name.clone(),
+            command: self.command.clone(),
+            engine: detected.map(|d| d.engine.clone()),
+            role: detected.map(|d| d.role.clone()),
+            rank: detected.and_then(|d| d.rank),
+            model: detected.and_then(|d| d.model.clone()),
+            alive: !self.ended,
+            cpu_time_ns_by_node: cpu_time,
+            moves,
+            touches,
+            migrations,
+            scan_time_ns,
+            scan_cpu_time_ns,
+            verdict: verdict::verdict(&remote_share),
+            remote_share,
+            placement,
+            resident_bytes: self.resident_bytes(),
+            policy: self.policy.clone(),
+            cpus_allowed: self.cpus_allowed.clone(),
+            threads,
+        }
+    }
+
+    fn thread_reports(&self, ledger: &Ledger, meaning: &Meaning<'_>) -> Vec<Thread> {
+        let report = |(tid, name): (&u32, &Name)| {
+            let id = ThreadId {
+                tid: *tid,
+                cookie: self.cookie,
+            };
+            let account = ledger.live_thread(&id).unwrap_or_default();
+            Thread {
+                tid: *tid,
+                name: name.text.clone(),
+                cpu_time_ns_by_node: meaning.cpu_time(&account.by_node),
+                moves: meaning.move_count(&account.by_node),
+                scan_time_ns: meaning.thread_scan(account.scan_ns),
+            }
+        };
+        self.threads.iter().map(report).collect()
+    }
+}
