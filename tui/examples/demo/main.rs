@@ -1,7 +1,7 @@
 //! Shows the dashboard over made-up snapshots: `cargo run -p tui --example demo [HOST]`.
 //!
-//! HOST is `two` (the default), `one`, `sixteen`, `many`, `nothing`, `empty`, `waiting`, `ends` or
-//! `panics`. No privileges are needed, because nothing is measured.
+//! HOST is `two` (the default), `one`, `sixteen`, `many`, `nothing`, `empty`, `waiting`, `ends`,
+//! `panics` (the sampler does) or `crashes` (the dashboard's own task does). No privileges are needed, because nothing is measured.
 
 mod made_up;
 
@@ -13,6 +13,7 @@ use tokio::sync::watch;
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let host = std::env::args().nth(1).unwrap_or_else(|| "two".to_owned());
+    let crashes = host == "crashes";
     let (sender, snapshots) = watch::channel(None);
     let options = tui::Options {
         label: Some("DEMO, made-up data".to_owned()),
@@ -33,7 +34,14 @@ async fn main() -> anyhow::Result<()> {
             }
         }
     });
-    let ended = tui::run(snapshots, options).await?;
+    let crash = async {
+        tokio::time::sleep(Duration::from_secs(if crashes { 4 } else { u64::MAX })).await;
+        panic!("made-up panic of the dashboard");
+    };
+    let ended = tokio::select! {
+        ended = tui::run(snapshots, options) => ended?,
+        () = crash => return Ok(()),
+    };
     println!("{ended:?}");
     Ok(())
 }

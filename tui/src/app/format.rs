@@ -130,6 +130,9 @@ pub(crate) fn seconds(value: f64) -> String {
 
 /// Nanoseconds of work per second of time: `4.0 ms`.
 pub(crate) fn ns_per_second(ns: f64) -> String {
+    if ns == 0.0 {
+        return "0".to_owned();
+    }
     scaled(ns.max(0.0), 1000.0, &["ns", "µs", "ms", "s"])
 }
 
@@ -239,6 +242,7 @@ mod tests {
             assert_eq!(duration(ns), want, "{ns}");
         }
         assert_eq!(ns_per_second(4_000_000.0), "4.0 ms");
+        assert_eq!(ns_per_second(0.0), "0");
         assert!(duration(u64::MAX).ends_with('h'));
     }
 

@@ -14,6 +14,8 @@ mod machine;
 mod nodes;
 mod order;
 mod row;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use cell::{Cell, Tone};
 pub(crate) use columns::{Align, COLUMNS, Column, ColumnId, Picture};

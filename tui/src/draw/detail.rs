@@ -80,12 +80,12 @@ impl Page<'_> {
         let tracked = self.pair.now.taken_at.0.duration_since(since).ok();
         let tracked = tracked.and_then(|d| u64::try_from(d.as_nanos()).ok());
         let since = format!(
-            "tracked for {} (since {}), parent {}",
+            "for {}, since {}; parent process {}",
             format::or_dash(tracked, format::duration),
             format::clock(since),
             format::or_dash(process.parent_pid, |p| p.to_string()),
         );
-        lines.extend(self.field("since", &since, Tone::Plain));
+        lines.extend(self.field("tracked", &since, Tone::Plain));
         lines
     }
 

@@ -390,6 +390,10 @@ pub(crate) fn nothing_known() -> Snapshot {
     snapshot.host = Host {
         name: "host".to_owned(),
         kernel: "6.1.0".to_owned(),
+        agent: AgentCost {
+            pid: 3210,
+            ..AgentCost::default()
+        },
         ..Host::default()
     };
     for node in &mut snapshot.topology.nodes {
