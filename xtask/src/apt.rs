@@ -68,7 +68,10 @@ fn unpack_with_dependencies(packages: &[&str], root: &Path) -> Result<()> {
     let plan = command::output(&mut simulate)?;
     let debs = root.join("debs");
     fs::create_dir_all(&debs).with_context(|| format!("cannot create {}", debs.display()))?;
-    let names: Vec<&str> = planned(&plan).collect();
+    // The packages themselves too, should one be installed but not fit.
+    let mut names: Vec<&str> = planned(&plan).chain(packages.iter().copied()).collect();
+    names.sort_unstable();
+    names.dedup();
     let mut download = Command::new("apt-get");
     download
         .current_dir(&debs)
@@ -77,10 +80,15 @@ fn unpack_with_dependencies(packages: &[&str], root: &Path) -> Result<()> {
     command::output(&mut download)?;
     for entry in fs::read_dir(&debs)? {
         let deb = entry?.path();
-        unpack(&deb, root)?;
-        fs::remove_file(&deb)?;
+        unpack_and_remove(&deb, root)?;
     }
     Ok(())
+}
+
+/// As `unpack`, for a file that is of no use after that.
+pub(crate) fn unpack_and_remove(deb: &Path, root: &Path) -> Result<()> {
+    unpack(deb, root)?;
+    fs::remove_file(deb).with_context(|| format!("cannot remove {}", deb.display()))
 }
 
 /// Downloads one package into `dir`, and gives its file; by a private apt configuration, if told.

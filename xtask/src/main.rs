@@ -7,7 +7,7 @@ mod ebpf;
 mod linker;
 mod product;
 mod programs;
-mod prometheus;
+mod receivers;
 mod say;
 mod suite;
 mod test;

@@ -2,14 +2,14 @@
 
 use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
-use crate::{command, ebpf, product, prometheus, say, vm, workspace};
+use crate::{command, ebpf, product, receivers::RECEIVERS, say, vm, workspace};
 
 /// One part of the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -39,6 +39,7 @@ The black-box tests find what they test by environment:
   NUMAWATCH_WORKLOAD    the workload for this machine
   NUMAWATCH_XTASK       this program: `$NUMAWATCH_XTASK vm --no-build -- COMMAND`
   NUMAWATCH_PROMETHEUS  a Prometheus 3.x, where one could be had
+  NUMAWATCH_VMAGENT     Victoria Metrics' agent, where one could be had
 
 Examples:
   cargo xtask test
@@ -103,29 +104,42 @@ fn run(part: Part, filter: &[String]) -> Result<Option<String>> {
         Part::Unit => {
             ebpf::build()?;
             say::step("Running the unit tests", || {
-                let mut test = vec!["test", "--quiet", "--workspace", "--lib", "--bins", "--"];
-                test.extend(filter.iter().map(String::as_str));
-                cargo(&test)
+                let filter = filter.iter().map(String::as_str);
+                let own = ["test", "--quiet", "--workspace", "--exclude", "tests", "--"];
+                cargo(&own.into_iter().chain(filter.clone()).collect::<Vec<_>>())?;
+                // The black-box tests' own helpers, without the black-box tests.
+                let helpers = [
+                    "test",
+                    "--quiet",
+                    "--package",
+                    "tests",
+                    "--lib",
+                    "--bins",
+                    "--",
+                ];
+                cargo(&helpers.into_iter().chain(filter).collect::<Vec<_>>())
             })?;
         }
         Part::Host => {
             if !command::is_root() {
                 return unable("the tests on this machine load eBPF programs: run them as root");
             }
-            let prometheus = match prometheus::provide() {
-                Ok(program) => Some(program),
-                Err(error) => {
-                    unable(&format!("Prometheus cannot be had: {error:#}"))?;
-                    None
+            let mut found = Vec::new();
+            for receiver in &RECEIVERS {
+                match receiver.provide() {
+                    Ok(program) => found.push((receiver.variable, program)),
+                    Err(error) => {
+                        unable(&format!("the OTLP tests lack a receiver: {error:#}"))?;
+                    }
                 }
-            };
-            return black_box(part, prometheus.as_deref(), filter);
+            }
+            return black_box(part, &found, filter);
         }
         Part::Guest => {
             if let Err(error) = vm::prepare() {
                 return unable(&format!("the guest cannot be had: {error:#}"));
             }
-            return black_box(part, None, filter);
+            return black_box(part, &[], filter);
         }
     }
     Ok(None)
@@ -140,7 +154,7 @@ fn unable(why: &str) -> Result<Option<String>> {
     Ok(Some(why.to_owned()))
 }
 
-fn black_box(part: Part, prometheus: Option<&Path>, filter: &[String]) -> Result<Option<String>> {
+fn black_box(part: Part, found: &[(&str, PathBuf)], filter: &[String]) -> Result<Option<String>> {
     let programs = programs(part)?;
     if programs.is_empty() {
         return unable(&format!("tests/tests has no {part:?} tests"));
@@ -182,9 +196,7 @@ fn black_box(part: Part, prometheus: Option<&Path>, filter: &[String]) -> Result
             "NUMAWATCH_XTASK",
             env::current_exe().context("cannot find this program")?,
         );
-        if let Some(prometheus) = prometheus {
-            cargo.env("NUMAWATCH_PROMETHEUS", prometheus);
-        }
+        cargo.envs(found.iter().map(|(variable, program)| (variable, program)));
         shown(&mut cargo)
     })?;
     Ok(None)

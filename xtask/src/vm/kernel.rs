@@ -89,7 +89,7 @@ fn fetch(prefix: &str, suffix: &str, cache: &Path, root: &Path) -> Result<()> {
     say::note(&format!("unpacking {}", deb.display()));
     // Under another name first: an interrupted unpacking must not look like a kernel, and another
     // guest may be starting at the same time.
-    let partial = root.with_extension(format!("partial-{}", std::process::id()));
+    let partial = cache.join(format!("partial-{}", std::process::id()));
     apt::unpack(&deb, &partial)?;
     if fs::rename(&partial, root).is_err() && !root.is_dir() {
         bail!("cannot rename {} to {}", partial.display(), root.display());

@@ -103,7 +103,7 @@ fn busybox() -> Result<PathBuf> {
     }
     say::step("Fetching busybox-static for the guest", || {
         let deb = apt::download("busybox-static", &root, None)?;
-        apt::unpack(&deb, &root)
+        apt::unpack_and_remove(&deb, &root)
     })?;
     let unpacked = [root.join("bin/busybox"), root.join("usr/bin/busybox")];
     match unpacked.into_iter().find(|path| is_static(path)) {
