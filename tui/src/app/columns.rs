@@ -9,6 +9,7 @@ use super::order::SortKey;
 use super::row::Row;
 use model::process::Process;
 use model::signal::SignalName;
+use model::verdict::Verdict;
 
 /// What a cell may look at.
 pub(crate) struct Picture<'a> {
@@ -60,7 +61,7 @@ pub(crate) struct Column {
     /// The signal whose state its title is marked with.
     pub(crate) signal: fn(&Picture<'_>) -> Option<SignalName>,
     /// `None`: the column has no order of its own.
-    pub(crate) sort: Option<fn(&Row<'_>) -> SortKey>,
+    pub(crate) sort: Option<fn(&Row<'_>, &Pair) -> SortKey>,
     /// Whether its usual order is descending: what pays most comes first.
     pub(crate) descending: bool,
     pub(crate) cell: fn(&Row<'_>, &Picture<'_>) -> Cell,
@@ -90,7 +91,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         widths: Widths::Steps(&[7]),
         priority: 0,
         signal: |_| None,
-        sort: Some(|row| SortKey::number(Some(f64::from(row.now.pid)))),
+        sort: Some(|row, _| SortKey::number(Some(f64::from(row.now.pid)))),
         descending: false,
         cell: |row, _| Cell::text(row.now.pid.to_string()),
     },
@@ -101,7 +102,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         widths: Widths::Content(8, 20),
         priority: 0,
         signal: |_| None,
-        sort: Some(|row| SortKey::text(Some(engine_forms(row.now).swap_remove(0)))),
+        sort: Some(|row, _| SortKey::text(Some(engine_forms(row.now).swap_remove(0)))),
         descending: false,
         cell: |row, _| Cell::Text {
             forms: engine_forms(row.now),
@@ -119,7 +120,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         widths: Widths::Content(8, 24),
         priority: 5,
         signal: |_| None,
-        sort: Some(|row| SortKey::text(row.now.model.clone())),
+        sort: Some(|row, _| SortKey::text(row.now.model.clone())),
         descending: false,
         cell: |row, _| match &row.now.model {
             Some(model) => Cell::Text {
@@ -136,7 +137,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         widths: Widths::Steps(&[8, 14, 18]),
         priority: 0,
         signal: |_| Some(SignalName::Sched),
-        sort: Some(|row| SortKey::number(row.cpu_by_node().map(|s| sum(&s)))),
+        sort: Some(|row, _| SortKey::number(row.cpu_by_node().map(|s| sum(&s)))),
         descending: true,
         cell: |row, _| {
             let shares = row.cpu_by_node();
@@ -154,7 +155,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         widths: Widths::Steps(&[8, 17, 19]),
         priority: 0,
         signal: |_| Some(SignalName::Placement),
-        sort: Some(|row| SortKey::number(row.memory_total().map(|b| b as f64))),
+        sort: Some(|row, _| SortKey::number(row.memory_total().map(|b| b as f64))),
         descending: true,
         cell: |row, _| Cell::Nodes {
             shares: row.memory_by_node(),
@@ -169,7 +170,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         widths: Widths::Steps(&[7]),
         priority: 0,
         signal: |_| None,
-        sort: Some(|row| SortKey::number(row.now.remote_share.value)),
+        sort: Some(|row, _| SortKey::number(row.now.remote_share.value)),
         descending: true,
         cell: |row, _| Cell::Text {
             forms: vec![evidence::share(&row.now.remote_share)],
@@ -197,7 +198,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column {
         id: ColumnId::Touch,
         title: |picture| {
-            if hint_is_live(picture) {
+            if hint_is_live(picture.pair) {
                 "HINT/s"
             } else {
                 "FIRST/s"
@@ -207,24 +208,15 @@ pub(crate) const COLUMNS: &[Column] = &[
         widths: Widths::Steps(&[8]),
         priority: 2,
         signal: |picture| {
-            Some(if hint_is_live(picture) {
+            Some(if hint_is_live(picture.pair) {
                 SignalName::Hint
             } else {
                 SignalName::FirstTouch
             })
         },
-        sort: Some(|row| {
-            let hint = row.rate(|p| p.touches.hint.counter.pages);
-            SortKey::number(hint.or_else(|| row.rate(|p| p.touches.first_touch.pages)))
-        }),
+        sort: Some(|row, pair| SortKey::number(touches(row, pair))),
         descending: true,
-        cell: |row, picture| {
-            rate(if hint_is_live(picture) {
-                row.rate(|p| p.touches.hint.counter.pages)
-            } else {
-                row.rate(|p| p.touches.first_touch.pages)
-            })
-        },
+        cell: |row, picture| rate(touches(row, picture.pair)),
     },
     Column {
         id: ColumnId::Moves,
@@ -233,7 +225,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         widths: Widths::Steps(&[7]),
         priority: 3,
         signal: |_| Some(SignalName::Sched),
-        sort: Some(|row| SortKey::number(row.rate(|p| p.moves.total))),
+        sort: Some(|row, _| SortKey::number(row.rate(|p| p.moves.total))),
         descending: true,
         cell: |row, _| rate(row.rate(|p| p.moves.total)),
     },
@@ -244,7 +236,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         widths: Widths::Steps(&[7]),
         priority: 4,
         signal: |_| Some(SignalName::Migration),
-        sort: Some(|row| SortKey::number(row.rate(|p| p.migrations.pages))),
+        sort: Some(|row, _| SortKey::number(row.rate(|p| p.migrations.pages))),
         descending: true,
         cell: |row, _| rate(row.rate(|p| p.migrations.pages)),
     },
@@ -255,7 +247,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         widths: Widths::Steps(&[7]),
         priority: 6,
         signal: |_| Some(SignalName::Scan),
-        sort: Some(|row| SortKey::number(row.rate(|p| p.scan_time_ns))),
+        sort: Some(|row, _| SortKey::number(row.rate(|p| p.scan_time_ns))),
         descending: true,
         cell: |row, _| {
             let scan = row.rate(|p| p.scan_time_ns);
@@ -269,7 +261,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         widths: Widths::Content(7, 14),
         priority: 7,
         signal: |_| None,
-        sort: Some(|row| SortKey::text(row.now.policy.clone())),
+        sort: Some(|row, _| SortKey::text(row.now.policy.clone())),
         descending: false,
         cell: |row, _| match &row.now.policy {
             Some(policy) => Cell::Text {
@@ -286,7 +278,11 @@ pub(crate) const COLUMNS: &[Column] = &[
         widths: Widths::Steps(&[7]),
         priority: 0,
         signal: |_| None,
-        sort: Some(|row| SortKey::number(Some(f64::from(row.now.verdict as u8)))),
+        // Unknown is neither the best nor the worst.
+        sort: Some(|row, _| {
+            let known = Some(row.now.verdict).filter(|v| *v != Verdict::Unknown);
+            SortKey::number(known.map(|v| f64::from(v as u8)))
+        }),
         descending: true,
         cell: |row, picture| Cell::Verdict {
             word: evidence::word(row.now),
@@ -300,9 +296,18 @@ pub(crate) const COLUMNS: &[Column] = &[
     },
 ];
 
-fn hint_is_live(picture: &Picture<'_>) -> bool {
-    let hint = picture.pair.now.signal(SignalName::Hint);
+fn hint_is_live(pair: &Pair) -> bool {
+    let hint = pair.now.signal(SignalName::Hint);
     hint.is_some_and(model::signal::Signal::is_live)
+}
+
+/// Pages touched per second: hinted ones where the host has that signal, else first touches.
+fn touches(row: &Row<'_>, pair: &Pair) -> Option<f64> {
+    if hint_is_live(pair) {
+        row.rate(|p| p.touches.hint.counter.pages)
+    } else {
+        row.rate(|p| p.touches.first_touch.pages)
+    }
 }
 
 fn rate(value: Option<f64>) -> Cell {

@@ -56,6 +56,9 @@ pub(crate) fn short(row: &Row<'_>, snapshot: &Snapshot) -> Vec<String> {
             "no evidence".to_owned(),
         ];
     }
+    if one_node(snapshot) {
+        return vec!["the host has one node".to_owned(), "one node".to_owned()];
+    }
     let source = source(&row.now.remote_share);
     let mut forms = Vec::new();
     if let Some(place) = place(row) {
@@ -75,8 +78,11 @@ pub(crate) fn sentence(row: &Row<'_>, snapshot: &Snapshot) -> String {
     let share = &row.now.remote_share;
     let ended = if row.now.alive { "" } else { "it has ended; " };
     let Some(value) = share.value else {
-        return format!("{ended}no verdict: {}", why_unknown(row, snapshot));
+        return format!("{ended}{}", why_unknown(row, snapshot));
     };
+    if one_node(snapshot) {
+        return format!("{ended}the host has one node, so all its memory is local");
+    }
     let mut text = match share.signal {
         Some(ShareSignal::Hint) => format!(
             "{} of {} pages hint-touched in {} were remote",
@@ -95,6 +101,10 @@ pub(crate) fn sentence(row: &Row<'_>, snapshot: &Snapshot) -> String {
         text.push_str(&place);
     }
     format!("{ended}{text}")
+}
+
+fn one_node(snapshot: &Snapshot) -> bool {
+    snapshot.topology.nodes.len() == 1
 }
 
 /// What the share was drawn from, in a few words.
@@ -184,4 +194,69 @@ fn why_unknown(row: &Row<'_>, snapshot: &Snapshot) -> String {
         "it used no CPU".to_owned()
     };
     format!("{}; no estimate: {estimate}", why_no_hint(snapshot))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::Pair;
+    use crate::made_up;
+    use std::sync::Arc;
+
+    fn said(pid: u32, change: impl Fn(&mut Snapshot)) -> String {
+        let (mut before, mut now) = (made_up::two_nodes(8), made_up::two_nodes(9));
+        change(&mut before);
+        change(&mut now);
+        let pair = Pair::new(Some(Arc::new(before)), Arc::new(now));
+        let process = pair.now.processes.iter().find(|p| p.pid == pid).unwrap();
+        sentence(&pair.row(process), &pair.now)
+    }
+
+    #[test]
+    fn a_sentence_names_its_source_and_its_place() {
+        let hint = said(48122, |_| {});
+        assert!(hint.contains("273 k pages hint-touched in 30 s"), "{hint}");
+        assert!(hint.ends_with("runs on node 1, memory on node 0"), "{hint}");
+        let estimate = said(51007, |_| {});
+        assert!(estimate.contains("an estimate from CPU time"), "{estimate}");
+        assert!(estimate.contains("too few hint touches"), "{estimate}");
+    }
+
+    #[test]
+    fn why_there_are_no_hint_touches_is_said() {
+        for (mode, want) in [
+            (None, "no NUMA balancing"),
+            (Some(0), "NUMA balancing is off"),
+            (Some(2), "is tiering"),
+            (Some(1), "too few hint touches"),
+        ] {
+            let text = said(51007, |s| s.host.numa_balancing = mode);
+            assert!(text.contains(want), "{mode:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn unknown_says_what_is_missing() {
+        let idle = said(912, |_| {});
+        assert!(idle.contains("no estimate: it used no CPU"), "{idle}");
+        let blind = said(912, |s| {
+            for process in &mut s.processes {
+                process.placement.by_node_bytes = None;
+                process.placement.reason = Some("above 8 GiB".to_owned());
+            }
+        });
+        assert!(blind.contains("placement unknown (above 8 GiB)"), "{blind}");
+    }
+
+    #[test]
+    fn one_node_and_the_end_are_said() {
+        let one = said(48121, |s| s.topology.nodes.truncate(1));
+        assert!(one.contains("one node"), "{one}");
+        let ended = said(48122, |s| {
+            for process in &mut s.processes {
+                process.alive = false;
+            }
+        });
+        assert!(ended.starts_with("it has ended; "), "{ended}");
+    }
 }

@@ -75,7 +75,7 @@ pub(crate) fn ordered(pair: &Pair, sort: Sort, filter: &str) -> Vec<usize> {
         .iter()
         .find(|c| c.id == sort.column)
         .and_then(|c| c.sort);
-    let key = |row: &Row<'_>| key.map_or(SortKey::Missing, |key| key(row));
+    let key = |row: &Row<'_>| key.map_or(SortKey::Missing, |key| key(row, pair));
     let mut rows: Vec<(SortKey, u32, usize)> = pair
         .now
         .processes

@@ -72,23 +72,28 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
     let mut line = String::new();
+    // Kept beside the line: a command line may be a hundred kilobytes.
+    let mut used = 0;
     for word in text.split_whitespace() {
-        let gap = usize::from(!line.is_empty());
-        if line.width() + gap + word.width() <= width {
-            if gap == 1 {
-                line.push(' ');
-            }
+        let wide = word.width();
+        if !line.is_empty() && used + 1 + wide <= width {
+            line.push(' ');
             line.push_str(word);
+            used += 1 + wide;
             continue;
         }
         if !line.is_empty() {
             lines.push(std::mem::take(&mut line));
+            used = 0;
         }
         for c in word.chars() {
-            if line.width() + c.width().unwrap_or(0) > width && !line.is_empty() {
+            let wide = c.width().unwrap_or(0);
+            if used + wide > width && !line.is_empty() {
                 lines.push(std::mem::take(&mut line));
+                used = 0;
             }
             line.push(c);
+            used += wide;
         }
     }
     if !line.is_empty() {
