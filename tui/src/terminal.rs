@@ -9,7 +9,8 @@ use crossterm::terminal::{
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use std::backtrace::{Backtrace, BacktraceStatus};
-use std::io::{IsTerminal, Stdout, stdin, stdout};
+use std::io::{IsTerminal, Stdout, Write as _, stderr, stdin, stdout};
+use std::mem::ManuallyDrop;
 use std::panic;
 use std::sync::{Mutex, PoisonError};
 
@@ -24,7 +25,8 @@ type Hook = Box<dyn Fn(&panic::PanicHookInfo<'_>) + Sync + Send>;
 
 /// The terminal in raw mode on its alternate screen; dropping it restores both.
 pub(crate) struct Screen {
-    pub(crate) terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Never dropped: its own drop shows the cursor once more, and panics where the terminal is gone.
+    pub(crate) terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
     /// Only for its drop.
     _guard: Guard,
 }
@@ -44,7 +46,7 @@ impl Screen {
         let terminal =
             Terminal::new(CrosstermBackend::new(stdout())).context("asking the terminal's size")?;
         Ok(Self {
-            terminal,
+            terminal: ManuallyDrop::new(terminal),
             _guard: guard,
         })
     }
@@ -86,12 +88,11 @@ impl Drop for Guard {
         {
             panic::set_hook(previous);
         }
-        for text in HELD
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .drain(..)
-        {
-            eprintln!("{text}");
+        // Taken out first, and written without eprintln, which panics where stderr is gone: that
+        // panic would come back here for the lock.
+        let held = std::mem::take(&mut *HELD.lock().unwrap_or_else(PoisonError::into_inner));
+        for text in held {
+            let _ = writeln!(stderr(), "{text}");
         }
     }
 }

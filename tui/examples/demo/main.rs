@@ -6,6 +6,7 @@
 mod made_up;
 
 use model::snapshot::Snapshot;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -42,7 +43,8 @@ async fn main() -> anyhow::Result<()> {
         ended = tui::run(snapshots, options) => ended?,
         () = crash => return Ok(()),
     };
-    println!("{ended:?}");
+    // After SIGHUP there is nobody to tell.
+    let _ = writeln!(std::io::stdout(), "{ended:?}");
     Ok(())
 }
 
