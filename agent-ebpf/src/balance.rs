@@ -116,30 +116,33 @@ pub(crate) fn hint_fault(ctx: FEntryContext) -> i32 {
     0
 }
 
-/// `mm_migrate_pages(unsigned long succeeded, unsigned long failed, …, int reason)`, all kernels; the reason is last.
+/// `mm_migrate_pages(unsigned long succeeded, unsigned long failed, …, int reason)` with 7 arguments, to 6.1.
 #[btf_tracepoint(function = "mm_migrate_pages")]
-pub(crate) fn mm_migrate_pages(ctx: BtfTracePointContext) -> i32 {
-    let reason: u32 = match kernel::migrate_reason_arg() {
-        6 => ctx.arg(6),
-        7 => ctx.arg(7),
-        _ => return 0,
-    };
+pub(crate) fn mm_migrate_pages_7(ctx: BtfTracePointContext) -> i32 {
+    migrated(ctx.arg(0), ctx.arg(1), ctx.arg(6));
+    0
+}
+
+/// The same with 8 arguments, a count of split folios before the mode and the reason; later kernels.
+#[btf_tracepoint(function = "mm_migrate_pages")]
+pub(crate) fn mm_migrate_pages_8(ctx: BtfTracePointContext) -> i32 {
+    migrated(ctx.arg(0), ctx.arg(1), ctx.arg(7));
+    0
+}
+
+#[inline(always)]
+fn migrated(succeeded: u64, failed: u64, reason: u32) {
     if reason != kernel::migrate_reason_numa() {
-        return 0;
+        return;
     }
-    let Some(current) = Current::get() else {
-        return 0;
-    };
-    let migrated: u64 = ctx.arg(0);
-    let failed: u64 = ctx.arg(1);
+    let Some(current) = Current::get() else { return };
     if let Some(row) = rows::balance_row(&current, kernel::cpu_node()) {
         // SAFETY: this thread's own row.
         unsafe {
-            rows::add(&raw mut (*row).migrated_from, SLOT_UNKNOWN, migrated);
+            rows::add(&raw mut (*row).migrated_from, SLOT_UNKNOWN, succeeded);
             (*row).failed_pages += failed;
         }
     }
-    0
 }
 
 /// The scan begins: `task_numa_work(struct callback_head *)`, all kernels.

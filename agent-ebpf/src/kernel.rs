@@ -21,7 +21,6 @@ global!(
     TASK_SIGNAL,
     SIGNAL_LIVE,
     VMA_MM,
-    MIGRATE_REASON_ARG,
     MIGRATE_REASON_NUMA
 );
 
@@ -109,12 +108,6 @@ pub(crate) fn folio_node_and_pages(folio: *const u8) -> Option<(u32, u64)> {
     }
     let order: u8 = read(folio, load(&ORDER_OFFSET))?;
     Some((node, 1 << (order & 31)))
-}
-
-/// Which argument of `mm_migrate_pages` is the reason.
-#[inline(always)]
-pub(crate) fn migrate_reason_arg() -> u32 {
-    load(&MIGRATE_REASON_ARG)
 }
 
 /// The reason that NUMA balancing gives.

@@ -203,8 +203,6 @@ pub mod global {
     pub const SIGNAL_LIVE: &str = "SIGNAL_LIVE";
     /// `u32`: offset of `vm_area_struct.vm_mm`.
     pub const VMA_MM: &str = "VMA_MM";
-    /// `u32`: which argument of the tracepoint `mm_migrate_pages` is the reason.
-    pub const MIGRATE_REASON_ARG: &str = "MIGRATE_REASON_ARG";
     /// `u32`: the value of `MR_NUMA_MISPLACED`.
     pub const MIGRATE_REASON_NUMA: &str = "MIGRATE_REASON_NUMA";
 }

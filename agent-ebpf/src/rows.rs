@@ -34,22 +34,23 @@ static LOST: PerCpuArray<u64> = PerCpuArray::with_max_entries(LOST_KINDS, 0);
 #[unsafe(no_mangle)]
 static SLOT_OF: [u8; NODE_IDS * NODE_IDS] = [SLOT_UNKNOWN as u8; NODE_IDS * NODE_IDS];
 
-/// Which counter of a row on `cpu_node` counts pages of `memory_node`. Always below `SLOTS`.
+/// Hides from the compiler what it knows of a value, so that the bounds check after it stays for the verifier, which
+/// doesn't know it.
+#[inline(always)]
+fn opaque(value: u32) -> u32 {
+    // SAFETY: a valid reference.
+    unsafe { read_volatile(&raw const value) }
+}
+
+/// Which counter of a row on `cpu_node` counts pages of `memory_node`.
 #[inline(always)]
 pub(crate) fn slot(cpu_node: u32, memory_node: u32) -> usize {
-    if cpu_node as usize >= NODE_IDS || memory_node as usize >= NODE_IDS {
+    if cpu_node >= NODE_IDS as u32 || memory_node >= NODE_IDS as u32 {
         return SLOT_UNKNOWN;
     }
-    let index = cpu_node as usize * NODE_IDS + memory_node as usize;
-    // SAFETY: index < NODE_IDS * NODE_IDS by the test above; volatile, since the user side sets it before load.
-    let slot = unsafe {
-        read_volatile(
-            addr_of!(SLOT_OF)
-                .cast::<u8>()
-                .add(index & (NODE_IDS * NODE_IDS - 1)),
-        )
-    } as usize;
-    if slot < SLOTS { slot } else { SLOT_UNKNOWN }
+    let index = opaque(cpu_node * NODE_IDS as u32 + memory_node) as usize & (NODE_IDS * NODE_IDS - 1);
+    // SAFETY: in bounds by the mask; volatile, since the user side sets the table before load.
+    unsafe { read_volatile(addr_of!(SLOT_OF).cast::<u8>().add(index)).into() }
 }
 
 /// Adds to one slot of a counter array.
@@ -58,6 +59,7 @@ pub(crate) fn slot(cpu_node: u32, memory_node: u32) -> usize {
 /// `counters` points to `SLOTS` counters of a map value.
 #[inline(always)]
 pub(crate) unsafe fn add(counters: *mut [u64; SLOTS], slot: usize, n: u64) {
+    let slot = opaque(slot as u32) as usize;
     if slot < SLOTS {
         // SAFETY: in bounds by the test above.
         unsafe { *counters.cast::<u64>().add(slot) += n };

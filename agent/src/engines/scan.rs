@@ -3,7 +3,8 @@
 //! A process is looked at when it appears, when the caller says that it changed (an exec), and
 //! again every 10 s, as processes rename themselves and open GPUs late; a young one sooner. The
 //! listing's inode tells a process that has a pid from one that had it, so that nothing is read of
-//! the others.
+//! the others. With 2,100 processes a scan takes 1.3 ms of CPU time, and 5.2 ms with the looks that
+//! fall due in a second (measured on a host without GPUs, whose open files need no look).
 
 use crate::engines::gpu;
 use crate::engines::rules::{self, Detected};

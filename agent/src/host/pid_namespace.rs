@@ -1,7 +1,5 @@
 //! Whether the pids in `/proc` are the ones that the kernel's probes count by.
 
-use crate::host::error::Error;
-use crate::host::process::{ProcessDir, list_pids};
 use crate::host::root::Root;
 use std::fs;
 
@@ -34,27 +32,6 @@ pub(crate) fn require_host_pids(root: &Root) -> Result<(), ForeignPids> {
     }
 }
 
-/// The host's pid of a process that the agent's own pid namespace calls `inner`, where `/proc` is
-/// a mount of the host's; `None` if there is no such process.
-///
-/// In the kernel's first pid namespace it is `inner` itself.
-///
-/// # Errors
-/// If `/proc` can't be listed.
-pub(crate) fn host_pid(root: &Root, inner: u32) -> Result<Option<u32>, Error> {
-    let namespace = |process: String| fs::read_link(root.proc(process).join("ns/pid")).ok();
-    let own = namespace("self".to_owned());
-    let is_it = |pid: u32| {
-        let status = ProcessDir::open(root, pid)?.status()?;
-        let same = own.is_some() && namespace(pid.to_string()) == own;
-        Ok::<_, Error>(same && status.pids_by_namespace.last() == Some(&inner))
-    };
-    Ok(list_pids(root)?
-        .iter()
-        .map(|entry| entry.pid)
-        .find(|pid| is_it(*pid).unwrap_or(false)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,20 +57,5 @@ mod tests {
     fn the_refusal_is_one_line_that_says_what_to_do() {
         let text = ForeignPids.to_string();
         assert!(text.contains("--pid=host") && !text.contains('\n'));
-    }
-
-    #[test]
-    fn a_containers_pid_is_found_among_the_hosts() {
-        let fixture = Fixture::with(&[
-            ("proc/900/status", "NSpid:\t900\t17\n"),
-            ("proc/901/status", "NSpid:\t901\t17\n"),
-            ("proc/902/status", "NSpid:\t902\t18\n"),
-        ]);
-        fixture.link("proc/self/ns/pid", NESTED);
-        fixture.link("proc/900/ns/pid", "pid:[4026539999]");
-        fixture.link("proc/901/ns/pid", NESTED);
-        fixture.link("proc/902/ns/pid", NESTED);
-        assert_eq!(host_pid(&fixture.root(), 17).unwrap(), Some(901));
-        assert_eq!(host_pid(&fixture.root(), 19).unwrap(), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Loads the kernel side and attaches each signal's best rung that the kernel accepts.
 
-use super::ladder::{self, Hook, Kind, LIFECYCLE, Rung};
+use super::ladder::{self, Hook, Kind, LIFECYCLE, Refusal, Rung};
 use super::layout::{Layout, LayoutError};
 use super::slots::Slots;
 use aya::programs::{Program, ProgramError};
@@ -99,10 +99,9 @@ fn load(
 ) -> Result<Ebpf, AttachError> {
     let table = slots.table(topology);
     let mut loader = EbpfLoader::new();
-    // With the verifier's log, each load that fails is tried again with ever larger buffers.
     loader
         .btf(Some(btf))
-        .verifier_log_level(VerifierLogLevel::DISABLE);
+        .verifier_log_level(verifier_log_level());
     loader.override_global(agent_ebpf::global::SLOT_OF, table.as_slice(), true);
     for (name, value) in &layout.globals {
         loader.override_global(name, value, true);
@@ -115,6 +114,18 @@ fn load(
             AttachError::Load(text)
         }
     })
+}
+
+/// Asks the verifier to explain a refusal; for whoever changes the kernel side.
+const EXPLAIN: &str = "NUMAWATCH_VERIFIER_LOG";
+
+/// None by default: with the log, each load that fails is tried again with ever larger buffers.
+fn verifier_log_level() -> VerifierLogLevel {
+    if std::env::var_os(EXPLAIN).is_some() {
+        VerifierLogLevel::VERBOSE | VerifierLogLevel::STATS
+    } else {
+        VerifierLogLevel::DISABLE
+    }
 }
 
 fn is_permission(error: &EbpfError) -> bool {
@@ -154,63 +165,24 @@ impl Attacher<'_> {
     fn signal(&mut self, name: SignalName, forced: Option<Mechanism>) -> Signal {
         let rungs = ladder::rungs(name);
         let mut refusals = Vec::new();
-        for rung in rungs
-            .iter()
-            .filter(|r| forced.is_none_or(|m| r.mechanism == m))
-        {
-            let stood = match ladder::refused(rung, self.layout) {
+        for rung in rungs.iter().filter(|r| forced.is_none_or(|m| r.mechanism == m)) {
+            let before = ladder::refused(rung, self.layout);
+            let tried = before.is_none();
+            let stood = match before {
                 Some(why) => Err(why),
                 None => self.stand(rung),
             };
             match stood {
-                Ok(stood) => {
-                    return self.standing(
-                        name,
-                        rung,
-                        stood,
-                        forced.is_none() && refused_better(rungs, rung),
-                        &refusals,
-                    );
-                }
-                Err(why) => refusals.push(format!("{}: {why}", rung.mechanism.as_str())),
+                Ok(stood) => return standing(name, rung, stood, &refusals),
+                Err(why) => refusals.push(Refusal { mechanism: rung.mechanism, tried, why }),
             }
         }
         if refusals.is_empty() {
-            let asked = forced.map_or("", Mechanism::as_str);
-            return Signal::unavailable(
-                name,
-                format!("{} cannot be measured by {asked}", name.as_str()),
-            );
+            let asked = forced.map_or("any probe", Mechanism::as_str);
+            let why = format!("{} cannot be measured by {asked}", name.as_str());
+            return Signal::unavailable(name, why);
         }
-        refusals.dedup();
-        Signal::unavailable(name, refusals.join("; "))
-    }
-
-    fn standing(
-        &self,
-        name: SignalName,
-        rung: &Rung,
-        stood: Stood,
-        fell: bool,
-        refusals: &[String],
-    ) -> Signal {
-        let mut reasons = stood.blind;
-        reasons.extend(rung.blind.map(str::to_owned));
-        let degraded = !reasons.is_empty();
-        if degraded && fell {
-            reasons.extend(refusals.iter().cloned());
-        }
-        Signal {
-            name,
-            state: if degraded {
-                SignalState::Degraded
-            } else {
-                SignalState::Attached
-            },
-            mechanism: Some(rung.mechanism),
-            target: Some(stood.targets.join(", ")),
-            reason: degraded.then(|| reasons.join("; ")),
-        }
+        Signal::unavailable(name, ladder::words(&refusals).join("; "))
     }
 
     /// Attaches all of a rung's programs, or none.
@@ -282,11 +254,22 @@ struct Stood {
     blind: Vec<String>,
 }
 
-/// Whether a rung has a better mechanism above it.
-fn refused_better(rungs: &[Rung], rung: &Rung) -> bool {
-    rungs
-        .first()
-        .is_some_and(|best| best.mechanism != rung.mechanism)
+/// A signal on a rung that stands: what it can't see, and why no better one stands.
+fn standing(name: SignalName, rung: &Rung, stood: Stood, refusals: &[Refusal]) -> Signal {
+    let mut reasons = stood.blind;
+    reasons.extend(rung.blind.map(str::to_owned));
+    let degraded = !reasons.is_empty();
+    if degraded {
+        let better: Vec<_> = refusals.iter().filter(|r| r.mechanism != rung.mechanism).cloned().collect();
+        reasons.extend(ladder::words(&better));
+    }
+    Signal {
+        name,
+        state: if degraded { SignalState::Degraded } else { SignalState::Attached },
+        mechanism: Some(rung.mechanism),
+        target: Some(stood.targets.join(", ")),
+        reason: degraded.then(|| reasons.join("; ")),
+    }
 }
 
 fn attach_program(program: &mut Program, target: &str, btf: &Btf) -> Result<(), ProgramError> {
@@ -315,7 +298,19 @@ fn reason(kind: Kind, target: &str, error: &ProgramError) -> String {
         Kind::Fexit => "fexit",
     };
     let why = match error {
-        ProgramError::LoadError { io_error, .. } => format!("load: {io_error}"),
+        ProgramError::LoadError {
+            io_error,
+            verifier_log,
+        } => {
+            // Its last line but one is the refusal, the last its statistics; the rest is for the log.
+            let log = verifier_log.to_string();
+            tracing::debug!("{kind}/{target}: {log}");
+            let word = log.lines().rev().find(|l| !l.is_empty() && !l.starts_with("processed"));
+            match word {
+                Some(word) => format!("load: {io_error}: {}", word.trim()),
+                None => format!("load: {io_error}"),
+            }
+        }
         ProgramError::SyscallError(error) => format!("{}: {}", error.call, error.io_error),
         other => one_line(other),
     };

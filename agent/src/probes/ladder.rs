@@ -192,13 +192,24 @@ const HINT: &[Rung] = &[fentry(HINT_HOOKS_6_1), fentry(HINT_HOOKS)];
 const MIGRATION: &[Rung] = &[
     fentry(HINT_HOOKS_6_1),
     fentry(HINT_HOOKS),
+    migrate_pages(
+        &[must("mm_migrate_pages_7", Kind::TpBtf, &["mm_migrate_pages"])],
+        7,
+    ),
+    migrate_pages(
+        &[must("mm_migrate_pages_8", Kind::TpBtf, &["mm_migrate_pages"])],
+        8,
+    ),
+];
+
+const fn migrate_pages(hooks: &'static [Hook], arguments: usize) -> Rung {
     Rung {
         mechanism: Mechanism::TpBtf,
-        hooks: &[must("mm_migrate_pages", Kind::TpBtf, &["mm_migrate_pages"])],
+        hooks,
         blind: Some("pages are counted without their nodes"),
-        supposes: None,
-    },
-];
+        supposes: Some(("mm_migrate_pages", arguments)),
+    }
+}
 
 const SCAN: &[Rung] = &[fentry(&[
     must("scan_enter", Kind::Fentry, &["task_numa_work"]),
@@ -240,6 +251,38 @@ pub(crate) fn refused(rung: &Rung, layout: &Layout) -> Option<String> {
         .iter()
         .find(|hook| hook.else_blind.is_none() && target(hook, layout).is_none())
         .map(|hook| format!("this kernel's BTF has no {}", hook.targets.join(" or ")))
+}
+
+/// Why a rung does not stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The rung's mechanism.
+    pub(crate) mechanism: Mechanism,
+    /// Whether the kernel was asked; else its BTF told beforehand.
+    pub(crate) tried: bool,
+    /// The kernel's word, or what its BTF lacks.
+    pub(crate) why: String,
+}
+
+/// What to tell of refusals: of each mechanism the kernel's own words. That a rung is made for kernels of another age
+/// matters only where none was made for this one.
+pub(crate) fn words(refusals: &[Refusal]) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for refusal in refusals {
+        let asked = |r: &&Refusal| r.mechanism == refusal.mechanism && r.tried;
+        if !refusal.tried && refusals.iter().any(|r| asked(&r)) {
+            continue;
+        }
+        let word = if refusal.tried {
+            refusal.why.clone()
+        } else {
+            format!("{}: {}", refusal.mechanism.as_str(), refusal.why)
+        };
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words
 }
 
 /// Why a live signal has nothing to measure with this setting of `kernel.numa_balancing`; `None` when it has.
@@ -328,6 +371,18 @@ mod tests {
         ] {
             assert_eq!(target(hook, &layout(&[function], &[])), want);
         }
+    }
+
+    #[test]
+    fn rungs_for_other_kernels_are_not_told_where_one_was_tried() {
+        let refusal = |tried, why: &str| Refusal {
+            mechanism: Mechanism::Fentry,
+            tried,
+            why: why.to_owned(),
+        };
+        let both = [refusal(false, "no numa_migrate_prep"), refusal(true, "fentry/x: EPERM")];
+        assert_eq!(words(&both), ["fentry/x: EPERM"]);
+        assert_eq!(words(&both[..1]), ["fentry: no numa_migrate_prep"]);
     }
 
     #[test]

@@ -72,10 +72,6 @@ impl Layout {
             "MIGRATE_REASON_NUMA",
             types.enum_value("MR_NUMA_MISPLACED")?,
         );
-        if let Some(arguments) = layout.tracepoints.get("mm_migrate_pages") {
-            let last = u32::try_from(arguments.saturating_sub(1)).unwrap_or(u32::MAX);
-            layout.globals.insert("MIGRATE_REASON_ARG", last);
-        }
         Ok(layout)
     }
 }
@@ -205,7 +201,6 @@ mod tests {
             "NODE_SHIFT",
             "HEAD_BIT",
             "ORDER_OFFSET",
-            "MIGRATE_REASON_ARG",
             "MIGRATE_REASON_NUMA",
         ] {
             assert!(layout.globals.contains_key(global), "{global}");
