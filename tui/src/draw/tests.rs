@@ -342,11 +342,10 @@ fn odd_data_and_odd_sizes_never_panic() {
                 Key::End,
                 Key::Char('s'),
             ] {
-                for colour in [false, true] {
-                    let lines = screen(&mut app, size, &Theme::new(colour));
-                    for line in &lines {
-                        assert!(!line.contains('\x1b') && !line.contains("NaN"));
-                    }
+                // Colours change no text: each screen in one of the two is enough.
+                let theme = Theme::new(key == Key::Esc);
+                for line in &screen(&mut app, size, &theme) {
+                    assert!(!line.contains('\x1b') && !line.contains("NaN"));
                 }
                 press(&mut app, key);
             }
