@@ -6,6 +6,7 @@ pub mod compare;
 pub mod leftovers;
 pub mod play;
 pub mod process;
+pub mod prometheus;
 pub mod session;
 pub mod sessions;
 pub mod settings;
