@@ -16,6 +16,19 @@ pub fn within(what: &str, got: Option<u64>, want: u64, percent: f64) {
     assert!(near, "{what}: {got:?}, not {want} (±{percent} %)");
 }
 
+/// Fails unless `got` is at least `low` and at most `high`, both give or take `percent` and some clock ticks.
+///
+/// # Panics
+/// Then.
+#[track_caller]
+pub fn between(what: &str, got: Option<u64>, low: u64, high: u64, percent: f64) {
+    const TICKS_NS: f64 = 12e6;
+    let low = low as f64 * (1.0 - percent / 100.0) - TICKS_NS;
+    let high = high as f64 * (1.0 + percent / 100.0) + TICKS_NS;
+    let inside = got.is_some_and(|got| (low..=high).contains(&(got as f64)));
+    assert!(inside, "{what}: {got:?}, not between {low} and {high}");
+}
+
 /// Fails unless the pairs hold the truth's pages, each pair within 1 % and some stray pages, and hardly any elsewhere.
 ///
 /// # Panics

@@ -72,10 +72,16 @@ fn play_into(session: &Session, tools: &Tools, report: &mut Report) -> Result<()
     let mut numawatch = Running::start(&mut command)?;
     let played = watch(&mut numawatch, &mut workloads, report);
     report.stderr = numawatch.stderr_so_far();
-    played?;
-
+    let began = played?;
+    let so_far = |pid| on_cpu_ns(pid).saturating_sub(began.get(&pid).copied().unwrap_or(0));
+    for workload in report.workloads.values_mut() {
+        workload.watched_cpu_ns = so_far(workload.pid);
+    }
     numawatch.interrupt();
     let ended = numawatch.wait();
+    for workload in report.workloads.values_mut() {
+        workload.printed_cpu_ns = so_far(workload.pid);
+    }
     report.stderr = numawatch.stderr_so_far();
     let (status, stdout) = ended.context("numawatch snapshot")?;
     report.exit_code = status.code();
@@ -90,15 +96,20 @@ fn play_into(session: &Session, tools: &Tools, report: &mut Report) -> Result<()
     Ok(())
 }
 
-/// From the moment when numawatch says that it watches, to the last workload's report.
+/// From the moment when numawatch says that it watches, to the last workload's report. Gives what the scheduler had
+/// counted for each at the first moment.
 fn watch(
     numawatch: &mut Running,
     workloads: &mut [(&str, u32, Running)],
     report: &mut Report,
-) -> Result<()> {
+) -> Result<BTreeMap<u32, u64>> {
     numawatch
         .stderr_line(|line| line.starts_with("numawatch: watching "))
         .context("numawatch snapshot")?;
+    let began = workloads
+        .iter()
+        .map(|(_, pid, _)| (*pid, on_cpu_ns(*pid)))
+        .collect();
     let before = vmstat()?;
     for (name, pid, running) in workloads {
         running.say_go()?;
@@ -110,6 +121,8 @@ fn watch(
             pid: *pid,
             truth,
             last_truth: None,
+            watched_cpu_ns: 0,
+            printed_cpu_ns: 0,
         };
         report.workloads.insert((*name).to_owned(), done);
     }
@@ -117,7 +130,19 @@ fn watch(
         let grown = after.saturating_sub(before.get(&name).copied().unwrap_or(0));
         report.vmstat.insert(name, grown);
     }
-    Ok(())
+    Ok(began)
+}
+
+/// What the kernel's scheduler says of a process's live threads; a tick old for those that run.
+fn on_cpu_ns(pid: u32) -> u64 {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return 0;
+    };
+    let ns = |thread: std::fs::DirEntry| -> Option<u64> {
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split_ascii_whitespace().next()?.parse().ok()
+    };
+    threads.flatten().filter_map(ns).sum()
 }
 
 /// Lets a workload go; the last report that it makes then, if it does.

@@ -68,6 +68,11 @@ pub struct WorkloadReport {
     pub pid: u32,
     /// Its first report, made before the snapshot was taken.
     pub truth: Truth,
+    /// On-CPU nanoseconds of its threads (schedstat) from the moment when numawatch watched to the moment when it
+    /// was told to print.
+    pub watched_cpu_ns: u64,
+    /// The same to the moment when it had printed.
+    pub printed_cpu_ns: u64,
     /// Its last report, made after the snapshot was taken, if it makes two.
     pub last_truth: Option<Truth>,
 }

@@ -13,26 +13,37 @@ use std::time::Instant;
 use tests::built::tools;
 use tests::process::{LIMIT, Running};
 use tests::prometheus::{Prometheus, Series};
-use tests::truth::Ready;
+use tests::truth::{Ready, Truth};
 
-/// CPU time on the first node: it differs from snapshot to snapshot, so it tells which one a sample is of.
+/// CPU time of a spinning workload: it differs from snapshot to snapshot, so it tells which one a sample is of.
 const ANCHOR: &str = "numawatch_process_cpu_time_seconds_total";
 
-/// A workload that keeps touching memory and computing.
-fn workload() -> (Running, u32) {
+/// Exports to compare.
+const EXPORTS: usize = 3;
+
+/// Pages that the second workload touches while it is watched.
+const PAGES: u64 = 4096;
+
+fn workload(arguments: &str) -> (Running, u32) {
     let tools = tools(env!("CARGO_BIN_EXE_workload"));
     let mut command = Command::new(tools.workload);
-    command.args(["spin", "--seconds", "600", "--no-wait"]);
+    command.args(arguments.split_ascii_whitespace());
     let mut running = Running::start(&mut command).expect("workload");
     let ready: Ready = running.json_line().expect("workload");
     (running, ready.pid)
 }
 
-fn agent(pid: u32, endpoint: &str) -> Running {
+fn spinning() -> (Running, u32) {
+    workload("spin --seconds 600 --no-wait")
+}
+
+fn agent(pids: &[u32], endpoint: &str) -> Running {
     let mut command = Command::new(tests::built::numawatch());
+    command.args(["agent", "--json", "--interval", "500ms"]);
+    for pid in pids {
+        command.args(["--pid", &pid.to_string()]);
+    }
     command
-        .args(["agent", "--json", "--interval", "500ms"])
-        .args(["--pid", &pid.to_string()])
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
         .env("OTEL_METRIC_EXPORT_INTERVAL", "2000");
     Running::start(&mut command).expect("numawatch agent")
@@ -104,16 +115,29 @@ fn same(a: f64, b: f64) -> bool {
 #[test]
 fn prometheus_has_what_the_snapshots_say() {
     let prometheus = Prometheus::start().expect("Prometheus");
-    let (_workload, pid) = workload();
-    let mut agent = agent(pid, &prometheus.otlp_endpoint());
+    let (_spinning, spinning) = spinning();
+    let (mut touching, touching_pid) = workload(&format!(
+        "touch --pages {PAGES} --cpu-node 0 --memory-node 0"
+    ));
+    let mut agent = agent(&[spinning, touching_pid], &prometheus.otlp_endpoint());
 
-    let everything = r#"{__name__=~"numawatch_.*"}"#;
-    let mut snapshots: Vec<Snapshot> = Vec::new();
+    let mut snapshots: Vec<Snapshot> = vec![agent.json_line().expect("a snapshot")];
+    touching.say_go().expect("the workload waits");
+    let truth: Truth = touching.json_line().expect("the workload's truth");
+    let anchor = Named::from([
+        ("__name__".to_owned(), ANCHOR.to_owned()),
+        ("process_pid".to_owned(), spinning.to_string()),
+    ]);
+    let exports = |series: &[Series]| find(series, &anchor).map_or(0, |s| s.samples.len());
+    let mut before = None;
     let series = loop {
         snapshots.push(agent.json_line().expect("a snapshot"));
-        let series = prometheus.samples(everything).expect("an answer");
-        let exports = series.iter().filter(|s| s.labels["__name__"] == ANCHOR);
-        if exports.map(|s| s.samples.len()).max() >= Some(4) {
+        let series = prometheus
+            .samples(r#"{__name__=~"numawatch_.*"}"#)
+            .expect("an answer");
+        // As many since the workload was done as can be compared.
+        let begun = *before.get_or_insert_with(|| exports(&series));
+        if exports(&series) >= begun + EXPORTS {
             break series;
         }
     };
@@ -122,63 +146,75 @@ fn prometheus_has_what_the_snapshots_say() {
         snapshots.push(agent.json_line().expect("a snapshot"));
     }
 
-    let mut compared = 0;
-    for snapshot in &snapshots {
-        let points = expected(snapshot);
-        let Some((labels, value)) = points
-            .iter()
-            .find(|(l, v)| l["__name__"] == ANCHOR && *v > 0.0)
-        else {
-            continue;
-        };
-        let anchor = find(&series, labels).expect("CPU time arrived");
-        let sample = |s: &&(f64, String)| same(s.1.parse().unwrap(), *value);
-        let Some((time, _)) = anchor.samples.iter().find(sample) else {
-            continue;
-        };
-        for (labels, value) in &points {
-            let got = find(&series, labels).map(|series| at(series, *time));
-            assert!(
-                got.is_some_and(|got| same(got, *value)),
-                "{labels:?}: {got:?} in Prometheus, {value} in the snapshot of {}",
-                snapshot.taken_at
-            );
-        }
-        compared += 1;
-    }
-    assert!(compared >= 4, "{compared} of 4 exports have a snapshot");
-
-    let of = |name: &str| {
-        let name = name.to_owned();
-        series
-            .iter()
-            .filter(move |s| s.labels["__name__"] == name)
-            .inspect(|s| {
-                assert_eq!(s.labels.get("process_pid"), Some(&pid.to_string()));
-                assert_eq!(
-                    s.labels.get("process_executable_name").map(String::as_str),
-                    Some("workload")
-                );
-            })
-            .count()
-    };
-    for name in [ANCHOR, "numawatch_process_memory_usage_bytes"] {
-        assert!(of(name) > 0, "no {name}");
+    let compared = snapshots
+        .iter()
+        .filter(|snapshot| compare(snapshot, &series, &anchor))
+        .count();
+    assert!(compared >= EXPORTS, "{compared} exports have a snapshot");
+    let touched: f64 = of(
+        &series,
+        "numawatch_process_first_touches_total",
+        touching_pid,
+    )
+    .filter_map(|s| s.samples.last()?.1.parse::<f64>().ok())
+    .sum();
+    let asked = truth.processes[0].first_touch[0].pages as f64;
+    assert!(
+        (asked..asked + 200.0).contains(&touched),
+        "{touched} pages in Prometheus, {asked} touched"
+    );
+    for pid in [spinning, touching_pid] {
+        let memory = of(&series, "numawatch_process_memory_usage_bytes", pid);
+        assert!(memory.count() > 0, "no memory of {pid}");
     }
     agent.interrupt();
     let (status, _) = agent.wait().expect("the agent ends");
     assert!(status.success(), "{status}");
 }
 
+fn of<'a>(series: &'a [Series], name: &'a str, pid: u32) -> impl Iterator<Item = &'a Series> {
+    let pid = pid.to_string();
+    series.iter().filter(move |s| {
+        s.labels["__name__"] == name
+            && s.labels.get("process_pid") == Some(&pid)
+            && s.labels["process_executable_name"] == "workload"
+    })
+}
+
+/// Holds a snapshot's every point against Prometheus, if the snapshot was exported.
+fn compare(snapshot: &Snapshot, series: &[Series], anchor: &Named) -> bool {
+    let points = expected(snapshot);
+    let is_anchor = |labels: &Named| anchor.iter().all(|(k, v)| labels.get(k) == Some(v));
+    let Some((_, value)) = points.iter().find(|(labels, _)| is_anchor(labels)) else {
+        return false;
+    };
+    let mut samples = find(series, anchor)
+        .expect("CPU time arrived")
+        .samples
+        .iter();
+    let Some((time, _)) = samples.find(|s| same(s.1.parse().unwrap(), *value)) else {
+        return false;
+    };
+    for (labels, value) in &points {
+        let got = find(series, labels).map(|series| at(series, *time));
+        assert!(
+            got.is_some_and(|got| same(got, *value)),
+            "{labels:?}: {got:?} in Prometheus, {value} in the snapshot of {}",
+            snapshot.taken_at
+        );
+    }
+    true
+}
+
 #[test]
 fn a_collector_that_is_absent_stops_nothing() {
-    let (_workload, pid) = workload();
+    let (_spinning, pid) = spinning();
     // Nobody listens on the port of a listener that is gone.
     let port = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().port()
     };
-    let mut agent = agent(pid, &format!("http://127.0.0.1:{port}"));
+    let mut agent = agent(&[pid], &format!("http://127.0.0.1:{port}"));
     let complaint = agent
         .stderr_line(|line| line.contains("OTLP export to"))
         .expect("it says so");

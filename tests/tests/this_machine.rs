@@ -7,7 +7,7 @@
 use model::signal::{SignalName, SignalState};
 use std::sync::OnceLock;
 use tests::built::tools;
-use tests::compare::{cpu_time, pairs, sum, within};
+use tests::compare::{between, cpu_time, pairs, sum, within};
 use tests::play::play;
 use tests::session::{Report, Session};
 use tests::sessions::{ONE_NODE, ONE_NODE_NEVER_SLEEP};
@@ -124,19 +124,13 @@ fn a_thread_that_computes_without_switching_is_not_idle() {
     let report = played(&ONE_NODE_NEVER_SLEEP);
     for name in ["spin", "already"] {
         let told = report.workload(name);
-        let seen = report
-            .process(told.pid)
-            .cpu_time_ns_by_node
-            .as_ref()
-            .map_or(0, sum) as f64;
-        let first = sum(&told.truth.processes[0].cpu_time_ns_by_node) as f64;
-        let last =
-            told.last_truth
-                .as_ref()
-                .map_or(0, |truth| sum(&truth.processes[0].cpu_time_ns_by_node)) as f64;
-        assert!(
-            (first * 0.98..=last * 1.02).contains(&seen),
-            "{name}: {seen} ns, not between {first} and {last}"
+        let seen = report.process(told.pid).cpu_time_ns_by_node;
+        between(
+            name,
+            seen.as_ref().map(sum),
+            told.watched_cpu_ns,
+            told.printed_cpu_ns,
+            2.0,
         );
     }
 }
