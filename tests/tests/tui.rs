@@ -148,8 +148,10 @@ fn a_bigger_window_is_used() {
 fn a_tiny_window_is_no_crash() {
     let (_running, pid) = workload();
     let mut terminal = running_dashboard(pid);
-    terminal.resize(10, 3);
-    terminal.resize(1, 1);
+    for (columns, rows) in [(10, 3), (2, 2)] {
+        terminal.resize(columns, rows);
+        terminal.wait_until("drawn anew", |screen| !screen.contents().trim().is_empty());
+    }
     terminal.resize(80, 24);
     shows(&mut terminal, &pid.to_string());
     terminal.press("q");

@@ -60,13 +60,12 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).expect("a key");
     }
 
-    /// Makes the window another size.
+    /// Makes the window another size, and empty: what is on it then has been drawn for that size.
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
-        self.screen
-            .lock()
-            .expect("no panic")
-            .screen_mut()
-            .set_size(rows, columns);
+        let mut screen = self.screen.lock().expect("no panic");
+        screen.screen_mut().set_size(rows, columns);
+        screen.process(b"\x1b[2J");
+        drop(screen);
         let size = libc::winsize {
             ws_row: rows,
             ws_col: columns,
