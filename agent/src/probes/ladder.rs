@@ -344,7 +344,7 @@ mod tests {
     fn a_current_kernel_has_both_rungs_of_first_touch() {
         let mut tracepoints = FAULTS.to_vec();
         tracepoints.push(("rss_stat", 2));
-        let l = layout(&["folio_add_new_anon_rmap"], &tracepoints);
+        let l = layout(&["folio_add_new_anon_rmap", "do_swap_page"], &tracepoints);
         assert_eq!(standing(SignalName::FirstTouch, &l), [0, 1]);
     }
 
@@ -352,7 +352,7 @@ mod tests {
     fn batched_rss_accounting_refuses_the_tracepoint_rung() {
         let mut tracepoints = FAULTS.to_vec();
         tracepoints.push(("rss_stat", 3));
-        let l = layout(&["page_add_new_anon_rmap"], &tracepoints);
+        let l = layout(&["page_add_new_anon_rmap", "do_swap_page"], &tracepoints);
         assert_eq!(standing(SignalName::FirstTouch, &l), [0]);
         let why = refused(&rungs(SignalName::FirstTouch)[1], &l);
         assert_eq!(

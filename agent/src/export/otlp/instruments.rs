@@ -89,7 +89,7 @@ fn signed(value: Value) -> Option<i64> {
 
 fn float(value: Value) -> Option<f64> {
     match value {
-        Value::Integer(value) => Some(value as f64),
+        Value::Integer(_) => None,
         Value::Float(value) => Some(value),
     }
 }

@@ -25,12 +25,12 @@ struct Ended {
 
 impl View {
     /// Takes the next snapshot. Snapshots can be skipped: what is gone has ended, too.
-    pub(super) fn update(&mut self, next: Arc<Snapshot>) {
-        if self.newest.as_ref().is_some_and(|n| Arc::ptr_eq(n, &next)) {
+    pub(super) fn update(&mut self, next: &Arc<Snapshot>) {
+        if self.newest.as_ref().is_some_and(|n| Arc::ptr_eq(n, next)) {
             return;
         }
         let listed: HashSet<(u32, u64)> = next.processes.iter().map(identity).collect();
-        if let Some(before) = self.newest.replace(Arc::clone(&next)) {
+        if let Some(before) = self.newest.replace(Arc::clone(next)) {
             for process in before.processes.iter().filter(|p| p.alive) {
                 if !listed.contains(&identity(process)) {
                     self.keep(process);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     fn taken(view: &mut View, processes: Vec<Process>) {
-        view.update(Arc::new(snapshot(processes)));
+        view.update(&Arc::new(snapshot(processes)));
     }
 
     fn ended(pid: u32, start_time: u64) -> Process {
@@ -134,10 +134,10 @@ mod tests {
     fn the_same_snapshot_again_is_nothing_new() {
         let mut view = View::default();
         let last = Arc::new(snapshot(vec![ended(1, 1)]));
-        view.update(Arc::clone(&last));
+        view.update(&last);
         view.export_begins();
         view.export_arrived();
-        view.update(last);
+        view.update(&last);
         assert_eq!(names(&view), []);
     }
 

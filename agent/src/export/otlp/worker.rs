@@ -75,7 +75,7 @@ impl Worker {
             return;
         };
         let meter = Meter::new(&first.host.name, &self.view);
-        lock(&self.view).update(first);
+        lock(&self.view).update(&first);
 
         let mut metrics = ResourceMetrics::default();
         let mut ticks = tokio::time::interval(self.settings.interval);
@@ -119,7 +119,7 @@ impl Worker {
                     _ = &mut *stop => return None,
                     Ok(()) = self.snapshots.changed() => {
                         if let Some(snapshot) = self.snapshots.borrow_and_update().clone() {
-                            lock(&self.view).update(snapshot);
+                            lock(&self.view).update(&snapshot);
                         }
                     }
                     result = &mut export => break result,
@@ -167,7 +167,7 @@ impl Worker {
 
     fn take_snapshot(&mut self) {
         if let Some(snapshot) = self.snapshots.borrow_and_update().clone() {
-            lock(&self.view).update(snapshot);
+            lock(&self.view).update(&snapshot);
         }
     }
 }
