@@ -135,7 +135,9 @@ fn migrated(succeeded: u64, failed: u64, reason: u32) {
     if reason != kernel::migrate_reason_numa() {
         return;
     }
-    let Some(current) = Current::get() else { return };
+    let Some(current) = Current::get() else {
+        return;
+    };
     if let Some(row) = rows::balance_row(&current, kernel::cpu_node()) {
         // SAFETY: this thread's own row.
         unsafe {

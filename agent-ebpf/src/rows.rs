@@ -48,7 +48,8 @@ pub(crate) fn slot(cpu_node: u32, memory_node: u32) -> usize {
     if cpu_node >= NODE_IDS as u32 || memory_node >= NODE_IDS as u32 {
         return SLOT_UNKNOWN;
     }
-    let index = opaque(cpu_node * NODE_IDS as u32 + memory_node) as usize & (NODE_IDS * NODE_IDS - 1);
+    let index =
+        opaque(cpu_node * NODE_IDS as u32 + memory_node) as usize & (NODE_IDS * NODE_IDS - 1);
     // SAFETY: in bounds by the mask; volatile, since the user side sets the table before load.
     unsafe { read_volatile(addr_of!(SLOT_OF).cast::<u8>().add(index)).into() }
 }

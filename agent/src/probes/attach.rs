@@ -165,7 +165,10 @@ impl Attacher<'_> {
     fn signal(&mut self, name: SignalName, forced: Option<Mechanism>) -> Signal {
         let rungs = ladder::rungs(name);
         let mut refusals = Vec::new();
-        for rung in rungs.iter().filter(|r| forced.is_none_or(|m| r.mechanism == m)) {
+        for rung in rungs
+            .iter()
+            .filter(|r| forced.is_none_or(|m| r.mechanism == m))
+        {
             let before = ladder::refused(rung, self.layout);
             let tried = before.is_none();
             let stood = match before {
@@ -174,7 +177,11 @@ impl Attacher<'_> {
             };
             match stood {
                 Ok(stood) => return standing(name, rung, stood, &refusals),
-                Err(why) => refusals.push(Refusal { mechanism: rung.mechanism, tried, why }),
+                Err(why) => refusals.push(Refusal {
+                    mechanism: rung.mechanism,
+                    tried,
+                    why,
+                }),
             }
         }
         if refusals.is_empty() {
@@ -260,12 +267,20 @@ fn standing(name: SignalName, rung: &Rung, stood: Stood, refusals: &[Refusal]) -
     reasons.extend(rung.blind.map(str::to_owned));
     let degraded = !reasons.is_empty();
     if degraded {
-        let better: Vec<_> = refusals.iter().filter(|r| r.mechanism != rung.mechanism).cloned().collect();
+        let better: Vec<_> = refusals
+            .iter()
+            .filter(|r| r.mechanism != rung.mechanism)
+            .cloned()
+            .collect();
         reasons.extend(ladder::words(&better));
     }
     Signal {
         name,
-        state: if degraded { SignalState::Degraded } else { SignalState::Attached },
+        state: if degraded {
+            SignalState::Degraded
+        } else {
+            SignalState::Attached
+        },
         mechanism: Some(rung.mechanism),
         target: Some(stood.targets.join(", ")),
         reason: degraded.then(|| reasons.join("; ")),
@@ -305,7 +320,10 @@ fn reason(kind: Kind, target: &str, error: &ProgramError) -> String {
             // Its last line but one is the refusal, the last its statistics; the rest is for the log.
             let log = verifier_log.to_string();
             tracing::debug!("{kind}/{target}: {log}");
-            let word = log.lines().rev().find(|l| !l.is_empty() && !l.starts_with("processed"));
+            let word = log
+                .lines()
+                .rev()
+                .find(|l| !l.is_empty() && !l.starts_with("processed"));
             match word {
                 Some(word) => format!("load: {io_error}: {}", word.trim()),
                 None => format!("load: {io_error}"),

@@ -193,11 +193,19 @@ const MIGRATION: &[Rung] = &[
     fentry(HINT_HOOKS_6_1),
     fentry(HINT_HOOKS),
     migrate_pages(
-        &[must("mm_migrate_pages_7", Kind::TpBtf, &["mm_migrate_pages"])],
+        &[must(
+            "mm_migrate_pages_7",
+            Kind::TpBtf,
+            &["mm_migrate_pages"],
+        )],
         7,
     ),
     migrate_pages(
-        &[must("mm_migrate_pages_8", Kind::TpBtf, &["mm_migrate_pages"])],
+        &[must(
+            "mm_migrate_pages_8",
+            Kind::TpBtf,
+            &["mm_migrate_pages"],
+        )],
         8,
     ),
 ];
@@ -380,7 +388,10 @@ mod tests {
             tried,
             why: why.to_owned(),
         };
-        let both = [refusal(false, "no numa_migrate_prep"), refusal(true, "fentry/x: EPERM")];
+        let both = [
+            refusal(false, "no numa_migrate_prep"),
+            refusal(true, "fentry/x: EPERM"),
+        ];
         assert_eq!(words(&both), ["fentry/x: EPERM"]);
         assert_eq!(words(&both[..1]), ["fentry: no numa_migrate_prep"]);
     }

@@ -109,19 +109,23 @@ impl Ledger {
     /// Takes over a reading. A row that a reading missed keeps its last value.
     pub(crate) fn absorb(&mut self, reading: &Reading) {
         for (tid, thread) in &reading.threads {
-            let account = self.thread(*tid, thread.cookie, thread.tgid);
+            let id = ThreadId {
+                tid: *tid,
+                cookie: thread.cookie,
+            };
+            let account = self.thread(id, thread.tgid);
             account.scan_ns = thread.scan_ns;
             account.scan_cpu_ns = thread.scan_cpu_ns;
             account.exited = thread.exited != 0;
         }
         for (key, row) in &reading.sched {
-            self.totals(key, row.cookie, row.tgid).set_sched(row);
+            self.totals(*key, row.cookie, row.tgid).set_sched(row);
         }
         for (key, row) in &reading.touch {
-            self.totals(key, row.cookie, row.tgid).set_touch(row);
+            self.totals(*key, row.cookie, row.tgid).set_touch(row);
         }
         for (key, row) in &reading.balance {
-            self.totals(key, row.cookie, row.tgid).set_balance(row);
+            self.totals(*key, row.cookie, row.tgid).set_balance(row);
         }
         self.running.clear();
         for running in &reading.running {
@@ -134,7 +138,7 @@ impl Ledger {
                 totals.moves_from[slot] = 1;
             }
             // A thread that has not switched since it is watched has no row, but it is there.
-            self.thread(running.id.tid, running.id.cookie, running.tgid);
+            self.thread(running.id, running.tgid);
             self.running.insert(running.id, (running.node, totals));
         }
     }
@@ -146,18 +150,19 @@ impl Ledger {
         self.running = running;
     }
 
-    fn thread(&mut self, tid: u32, cookie: u64, tgid: u32) -> &mut ThreadAccount {
-        let account = self.threads.entry(ThreadId { tid, cookie }).or_default();
+    fn thread(&mut self, id: ThreadId, tgid: u32) -> &mut ThreadAccount {
+        let account = self.threads.entry(id).or_default();
         account.tgid = tgid;
         account
     }
 
-    fn totals(&mut self, key: &RowKey, cookie: u64, tgid: u64) -> &mut Totals {
+    fn totals(&mut self, key: RowKey, cookie: u64, tgid: u64) -> &mut Totals {
         let tgid = u32::try_from(tgid).unwrap_or(0);
-        self.thread(key.tid, cookie, tgid)
-            .by_node
-            .entry(key.node)
-            .or_default()
+        let id = ThreadId {
+            tid: key.tid,
+            cookie,
+        };
+        self.thread(id, tgid).by_node.entry(key.node).or_default()
     }
 
     /// Threads that have ended: those marked, and those of `cookie`'s process that `is_live` doesn't know any more.
@@ -210,15 +215,6 @@ impl Ledger {
             account.by_node.entry(*node).or_default().add(under_way);
         }
         Some(account)
-    }
-
-    /// A process's threads that were not folded.
-    pub(crate) fn threads_of(&self, cookie: u64) -> Vec<ThreadId> {
-        self.threads
-            .keys()
-            .filter(|id| id.cookie == cookie)
-            .copied()
-            .collect()
     }
 
     /// Whether a process still has threads that were not folded.

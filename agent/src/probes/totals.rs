@@ -55,7 +55,7 @@ impl Totals {
 
     /// Adds another's counts.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.combine(other, |a, b| a.saturating_add(b));
+        self.combine(other, u64::saturating_add);
     }
 
     /// Raises each count to another's, so that what was once published never falls.
