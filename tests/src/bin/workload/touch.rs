@@ -134,7 +134,11 @@ impl Touch {
         truth.first_touch = pairs(self.cpu_node, &touched.first_touch);
         truth.map = pairs(self.cpu_node, &touched.map);
         if let Some(region) = &touched.region {
-            truth.pages_by_node = region.pages_by_node()?;
+            truth.pages_by_node = if self.again.is_wanted() {
+                region.pages_by_node_touching()?
+            } else {
+                region.pages_by_node()?
+            };
             truth.huge_bytes = region.huge_bytes()?;
         }
         stage.done("touch", &clock, vec![truth])
