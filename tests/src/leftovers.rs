@@ -3,6 +3,7 @@
 use crate::bpf::Objects;
 use crate::play::Tools;
 use crate::process::{LIMIT, Running};
+use crate::sessions::TRACEPOINTS_ONLY;
 use crate::sysctl;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ pub const NAME: &str = "leftovers";
 pub struct Report {
     /// [`NAME`].
     pub session: String,
-    /// One for each signal.
+    /// One for each signal and rung.
     pub endings: Vec<Ending>,
     /// What went wrong with the session itself.
     pub error: Option<String>,
@@ -28,6 +29,8 @@ pub struct Report {
 pub struct Ending {
     /// The signal that it got while it was watching.
     pub signal: i32,
+    /// More of its arguments: the rung that it was told to stand on.
+    pub options: String,
     /// Its exit status; `None` when the signal ended it.
     pub exit_code: Option<i32>,
     /// BPF programs that it had loaded.
@@ -47,8 +50,13 @@ pub fn play(tools: &Tools) -> Report {
         session: NAME.to_owned(),
         ..Report::default()
     };
-    for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGINT] {
-        match ending(tools, signal) {
+    for (signal, options) in [
+        (libc::SIGKILL, ""),
+        (libc::SIGKILL, TRACEPOINTS_ONLY),
+        (libc::SIGTERM, ""),
+        (libc::SIGINT, ""),
+    ] {
+        match ending(tools, signal, options) {
             Ok(ending) => report.endings.push(ending),
             Err(error) => report.error = Some(format!("signal {signal}: {error:#}")),
         }
@@ -60,12 +68,13 @@ pub fn play(tools: &Tools) -> Report {
 ///
 /// # Errors
 /// When it doesn't get so far, or doesn't end.
-pub fn ending(tools: &Tools, signal: i32) -> Result<Ending> {
+pub fn ending(tools: &Tools, signal: i32, options: &str) -> Result<Ending> {
     let objects = Objects::now()?;
     let settings = sysctl::all();
     let mut command = Command::new(&tools.numawatch);
     let pid = std::process::id().to_string();
     command.args(["snapshot", "--json", "--for", "600s", "--pid", &pid]);
+    command.args(options.split_ascii_whitespace());
     let mut numawatch = Running::start(&mut command)?;
     numawatch
         .stderr_line(|line| line.starts_with("numawatch: watching "))
@@ -75,6 +84,7 @@ pub fn ending(tools: &Tools, signal: i32) -> Result<Ending> {
     let (status, _) = numawatch.wait()?;
     Ok(Ending {
         signal,
+        options: options.to_owned(),
         exit_code: status.code(),
         programs: during.programs.difference(&objects.programs).count(),
         left: left_since(&objects)?,

@@ -59,6 +59,7 @@ fn play_into(session: &Session, tools: &Tools, report: &mut Report) -> Result<()
 
     let mut command = Command::new(&tools.numawatch);
     command.args(["snapshot", "--json", "--for", "600s"]);
+    command.args(session.options.split_ascii_whitespace());
     match session.watch {
         Watch::All => {
             command.arg("--all");

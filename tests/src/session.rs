@@ -14,6 +14,8 @@ pub struct Session {
     pub name: &'static str,
     /// Which processes numawatch is told to watch.
     pub watch: Watch,
+    /// More of its arguments, such as a rung to stand on.
+    pub options: &'static str,
     /// Kernel settings, restored afterwards.
     pub settings: &'static [Setting],
     /// Name and arguments of each workload, in order.

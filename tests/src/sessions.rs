@@ -41,6 +41,7 @@ const FAST_SCANS: [Setting; 4] = [
 pub const COUNTS: Session = Session {
     name: "counts",
     watch: Watch::Pids,
+    options: "",
     settings: &[
         set(BALANCING, "0"),
         set("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"),
@@ -165,6 +166,7 @@ pub const COUNTS: Session = Session {
 pub const NEVER_SLEEP: Session = Session {
     name: "never-sleep",
     watch: Watch::Pids,
+    options: "",
     settings: &[set(BALANCING, "0")],
     workloads: &[
         (
@@ -180,6 +182,7 @@ pub const NEVER_SLEEP: Session = Session {
 pub const BALANCING_ALL: Session = Session {
     name: "balancing",
     watch: Watch::All,
+    options: "",
     settings: &[
         set(BALANCING, "1"),
         FAST_SCANS[0],
@@ -215,6 +218,7 @@ pub const BALANCING_ALL: Session = Session {
 pub const TIERING: Session = Session {
     name: "tiering",
     watch: Watch::Pids,
+    options: "",
     settings: &[set(BALANCING, "2")],
     workloads: &[("touch", "touch --pages 2000 --cpu-node 1 --memory-node 0")],
 };
@@ -223,14 +227,97 @@ pub const TIERING: Session = Session {
 pub const SWAP: Session = Session {
     name: "swap",
     watch: Watch::Pids,
+    options: "",
     settings: &[set(BALANCING, "0")],
     workloads: &[("swap", "swap --pages 2000 --cpu-node 1 --memory-node 0")],
+};
+
+/// The rungs of a kernel that refuses fentry; there is none for hint touches and scans.
+pub const TRACEPOINTS_ONLY: &str = "--mechanism first_touch=tp_btf --mechanism map=tp_btf \
+    --mechanism migration=tp_btf --mechanism hint=tp_btf --mechanism scan=tp_btf";
+
+/// First touches as a kernel without fentry has them.
+pub const TRACEPOINTS: Session = Session {
+    name: "tracepoints",
+    watch: Watch::Pids,
+    options: TRACEPOINTS_ONLY,
+    settings: &[
+        set(BALANCING, "0"),
+        set("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"),
+    ],
+    workloads: &[
+        (
+            "first-touch",
+            "touch --pages 16384 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "populate",
+            "touch --kind populate --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "kernel",
+            "touch --kind kernel --pages 2000 --cpu-node 0 --memory-node 1",
+        ),
+        (
+            "zero-page",
+            "touch --kind zero-page --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "stack",
+            "touch --kind stack --pages 1000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "thp",
+            "touch --kind thp --pages 4096 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "private-file",
+            "touch --kind private-file --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "private-file-read",
+            "touch --kind private-file-read --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "disk-file",
+            "touch --kind file --pages 2000 --cpu-node 1 --memory-node 0 --directory /disk",
+        ),
+        (
+            "shm",
+            "touch --kind shm --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "fork",
+            "fork --pages 8192 --cpu-node 0 --memory-node 0 --child-cpu-node 1 --child-memory-node 1",
+        ),
+        (
+            "write-child",
+            "write-child --pages 2000 --own-pages 1000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "threads",
+            "threads --count 200 --pages 8 --cpu-node 1 --memory-node 0",
+        ),
+    ],
+};
+
+/// Migrations as a kernel without fentry has them.
+pub const TRACEPOINTS_BALANCING: Session = Session {
+    name: "tracepoints-balancing",
+    watch: Watch::All,
+    options: TRACEPOINTS_ONLY,
+    settings: BALANCING_ALL.settings,
+    workloads: &[(
+        "one-way",
+        "balance --pages 8192 --memory-node 0 --on 1:1 --again 300 --until-migrated 7500",
+    )],
 };
 
 /// Exact counts on any machine: everything on node 0, and no setting is touched.
 pub const ONE_NODE: Session = Session {
     name: "one-node",
     watch: Watch::Pids,
+    options: "",
     settings: &[],
     workloads: &[
         ("first-touch", "touch --pages 16384"),
@@ -250,6 +337,7 @@ pub const ONE_NODE: Session = Session {
 pub const ONE_NODE_NEVER_SLEEP: Session = Session {
     name: "one-node-never-sleep",
     watch: Watch::Pids,
+    options: "",
     settings: &[],
     workloads: &[
         ("spin", "spin --seconds 1 --keep-spinning"),
@@ -261,4 +349,12 @@ pub const ONE_NODE_NEVER_SLEEP: Session = Session {
 };
 
 /// All that run in a two-node guest.
-pub const ALL: &[Session] = &[COUNTS, NEVER_SLEEP, BALANCING_ALL, TIERING, SWAP];
+pub const ALL: &[Session] = &[
+    COUNTS,
+    NEVER_SLEEP,
+    BALANCING_ALL,
+    TIERING,
+    SWAP,
+    TRACEPOINTS,
+    TRACEPOINTS_BALANCING,
+];

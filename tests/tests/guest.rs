@@ -18,6 +18,24 @@ macro_rules! on_each_kernel {
     };
 }
 
+/// Each test on 6.12 only.
+macro_rules! on_kernel_6_12 {
+    ($($test:ident),* $(,)?) => {
+        mod kernel_6_12 {
+            $(#[test] fn $test() { super::$test(crate::kernel_6_12()); })*
+        }
+    };
+}
+
+/// Each test on 6.1 only.
+macro_rules! on_kernel_6_1 {
+    ($($test:ident),* $(,)?) => {
+        mod kernel_6_1 {
+            $(#[test] fn $test() { super::$test(crate::kernel_6_1()); })*
+        }
+    };
+}
+
 #[path = "guest/balancing.rs"]
 mod balancing;
 #[path = "guest/json.rs"]
@@ -32,6 +50,8 @@ mod sched;
 mod signals;
 #[path = "guest/touch.rs"]
 mod touch;
+#[path = "guest/tracepoints.rs"]
+mod tracepoints;
 
 fn kernel_6_1() -> &'static Guest {
     static GUEST: OnceLock<Guest> = OnceLock::new();

@@ -8,7 +8,7 @@ use tests::built::tools;
 use tests::leftovers::{Ending, ending};
 
 fn end_by(signal: i32) -> Ending {
-    ending(&tools(env!("CARGO_BIN_EXE_workload")), signal).expect("numawatch watches, and ends")
+    ending(&tools(env!("CARGO_BIN_EXE_workload")), signal, "").expect("numawatch watches, and ends")
 }
 
 #[test]
