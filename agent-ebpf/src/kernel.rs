@@ -18,6 +18,7 @@ global!(
     TASK_PID,
     TASK_TGID,
     TASK_MM,
+    TASK_RUN_TIME,
     TASK_SIGNAL,
     SIGNAL_LIVE,
     VMA_MM,
@@ -61,6 +62,13 @@ pub(crate) fn task_ids(task: *const u8) -> Option<(u32, u32)> {
 #[inline(always)]
 pub(crate) fn task_tid(task: *const u8) -> Option<u32> {
     read(task, load(&TASK_PID))
+}
+
+/// The scheduler's account of a task's run time: nanoseconds since its birth, without what interrupts and the hypervisor
+/// took. Up to date for the leaving task of a context switch.
+#[inline(always)]
+pub(crate) fn task_run_time(task: *const u8) -> Option<u64> {
+    read(task, load(&TASK_RUN_TIME))
 }
 
 /// Whether the current thread is its process's last; true only once it has begun to exit.

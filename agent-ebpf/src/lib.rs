@@ -54,8 +54,10 @@ pub struct Thread {
     pub tgid: u32,
     /// 1 once it has begun to exit, or has given up this tid in an exec.
     pub exited: u32,
-    /// On-CPU nanoseconds on all nodes.
+    /// On-CPU nanoseconds on all nodes since it is watched.
     pub on_cpu_ns: u64,
+    /// The scheduler's own account of its run time (`sum_exec_runtime`) up to which `on_cpu_ns` counts.
+    pub run_time_ns: u64,
     /// Elapsed nanoseconds in `task_numa_work`.
     pub scan_ns: u64,
     /// On-CPU nanoseconds of the same.
@@ -197,6 +199,8 @@ pub mod global {
     pub const TASK_TGID: &str = "TASK_TGID";
     /// `u32`: offset of `task_struct.mm`.
     pub const TASK_MM: &str = "TASK_MM";
+    /// `u32`: offset of `task_struct.se.sum_exec_runtime`.
+    pub const TASK_RUN_TIME: &str = "TASK_RUN_TIME";
     /// `u32`: offset of `task_struct.signal`.
     pub const TASK_SIGNAL: &str = "TASK_SIGNAL";
     /// `u32`: offset of `signal_struct.live`.
@@ -225,7 +229,7 @@ mod user {
 
 const _: () = {
     use core::mem::size_of;
-    assert!(size_of::<Thread>() == 8 + 2 * 4 + 5 * 8 + 8 * 4);
+    assert!(size_of::<Thread>() == 8 + 2 * 4 + 6 * 8 + 8 * 4);
     assert!(size_of::<SchedRow>() == (3 + SLOTS) * 8);
     assert!(size_of::<TouchRow>() == (3 + 2 * SLOTS) * 8);
     assert!(size_of::<BalanceRow>() == (5 + 2 * SLOTS) * 8);

@@ -16,12 +16,13 @@ use crate::rows::{self, Current, NEWS, THREADS, TRACKED, lost};
 #[btf_tracepoint(function = "sched_process_fork")]
 pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
     let child: *const u8 = ctx.arg(1);
-    let Some((child_tgid, _)) = kernel::task_ids(child) else {
+    let Some((child_tgid, child_tid)) = kernel::task_ids(child) else {
         return 0;
     };
     let (tgid, _) = kernel::current();
     if child_tgid == tgid {
-        return 0; // a thread: its rows are made when it first counts
+        born(tgid, child_tid);
+        return 0;
     }
     if rows::tracked(tgid).is_none() {
         // A pid that comes back to a stranger: its predecessor is no longer to be counted.
@@ -48,6 +49,23 @@ pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
+/// A thread: its rows are made when it first counts. If its tid was another's before, whose rows are not folded yet, its
+/// run time and its moves begin anew.
+#[inline(always)]
+fn born(tgid: u32, tid: u32) {
+    if rows::tracked(tgid).is_none() {
+        return;
+    }
+    if let Some(thread) = THREADS.get_ptr_mut(tid) {
+        // SAFETY: its predecessor is gone, and it does not run yet.
+        unsafe {
+            (*thread).run_time_ns = 0;
+            (*thread).last_node = NO_NODE;
+            (*thread).exited = 0;
+        }
+    }
+}
+
 /// `sched_process_exec(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)`, 5.5 and later.
 ///
 /// A thread that isn't the leader takes the leader's tid when it executes; the old leader is gone by then.
@@ -72,6 +90,7 @@ pub(crate) fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
     unsafe {
         if (*before).cookie == current.cookie {
             (*now).last_node = (*before).last_node;
+            (*now).run_time_ns = (*before).run_time_ns;
             (*before).last_node = NO_NODE;
             (*before).exited = 1;
         }

@@ -1,8 +1,10 @@
 //! Scheduling: on-CPU time per thread and node, and moves of threads between nodes.
 //!
 //! Traces the tracepoint `sched_switch` (BTF-typed, Linux 5.5 and later), where the leaving thread is still current.
-//! Produces `SchedRow`, `Thread::on_cpu_ns` and `Cpu`. A thread that has not switched for minutes is in no row: the
-//! user side adds the slice under way from `Cpu`.
+//! Produces `SchedRow`, `Thread::on_cpu_ns` and `Cpu`. Run time is the scheduler's own account, which leaves out what
+//! interrupts and a hypervisor took: a clock's difference would count that too. The user side registers the threads that
+//! exist when a process is first watched; whoever appears later was born since, and counts from zero. A thread that has
+//! not switched for minutes is in no row: the user side adds the slice under way, and finds it by `Cpu`.
 
 use agent_ebpf::NO_NODE;
 use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
@@ -23,8 +25,7 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     };
     let next: *const u8 = ctx.arg(2);
     // SAFETY: a per-CPU value, and context switches of one CPU don't nest.
-    let began = unsafe {
-        let began = (*cpu).switched_at;
+    unsafe {
         // A reader that sees tid 0 knows that the record is being written.
         core::ptr::write_volatile(&raw mut (*cpu).tid, 0);
         core::ptr::write_volatile(&raw mut (*cpu).switched_at, now);
@@ -32,33 +33,35 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
             &raw mut (*cpu).tid,
             kernel::task_tid(next).unwrap_or(0).into(),
         );
-        began
-    };
+    }
     if let Some(current) = Current::get() {
-        leave(&ctx, &current, began, now);
+        leave(&ctx, &current);
     }
     0
 }
 
 #[inline(always)]
-fn leave(ctx: &BtfTracePointContext, current: &Current, began: u64, now: u64) {
+fn leave(ctx: &BtfTracePointContext, current: &Current) {
     let node = kernel::cpu_node();
     let (Some(thread), Some(row)) = (rows::thread(current), rows::sched_row(current, node)) else {
         return;
     };
-    // A slice that began before the process was tracked counts from then on.
-    let began = began.max(current.cookie);
-    if now < began {
-        warn!(
-            ctx,
-            "clock went back: thread {} left at {} before {}", current.tid, now, began
-        );
+    let Some(run_time) = kernel::task_run_time(ctx.arg(1)) else {
         return;
-    }
+    };
     // SAFETY: this thread's own rows.
     unsafe {
-        (*row).on_cpu_ns += now - began;
-        (*thread).on_cpu_ns += now - began;
+        let before = (*thread).run_time_ns;
+        (*thread).run_time_ns = run_time;
+        if run_time < before {
+            warn!(
+                ctx,
+                "run time of thread {} fell from {} to {} ns", current.tid, before, run_time
+            );
+            return;
+        }
+        (*row).on_cpu_ns += run_time - before;
+        (*thread).on_cpu_ns += run_time - before;
         let last = (*thread).last_node;
         if last != node {
             if last != NO_NODE {

@@ -165,6 +165,34 @@ impl ProcessDir {
         Ok(name.trim_end_matches('\n').to_owned())
     }
 
+    /// A thread's run time since its birth, nanoseconds: the scheduler's own account, a clock tick old at most while it
+    /// runs. In clock ticks, where the kernel keeps no `schedstat`.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] if the thread ended.
+    pub(crate) fn thread_run_time(&self, tid: u32) -> Result<u64, Error> {
+        if let Ok(schedstat) = self.read_start(&format!("task/{tid}/schedstat"), 64)
+            && let Some(ns) = schedstat
+                .split(' ')
+                .next()
+                .and_then(|word| word.parse().ok())
+        {
+            return Ok(ns);
+        }
+        let name = format!("task/{tid}/stat");
+        let stat = self.read_start(&name, 4096)?;
+        // The name may hold anything, parentheses and blanks included.
+        let ticks = stat.rsplit_once(')').and_then(|(_, fields)| {
+            let mut fields = fields.split_whitespace().skip(11);
+            let user: u64 = fields.next()?.parse().ok()?;
+            let system: u64 = fields.next()?.parse().ok()?;
+            Some(user + system)
+        });
+        ticks
+            .map(|ticks| ticks * (1_000_000_000 / procfs::ticks_per_second()))
+            .ok_or_else(|| Error::format(&self.path(&name), "has no user and system time"))
+    }
+
     /// What each of its open files is: the targets of `/proc/PID/fd/*`.
     ///
     /// # Errors

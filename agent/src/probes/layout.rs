@@ -62,6 +62,9 @@ impl Layout {
         g.insert("TASK_PID", types.offset("task_struct", "pid")?);
         g.insert("TASK_TGID", types.offset("task_struct", "tgid")?);
         g.insert("TASK_MM", types.offset("task_struct", "mm")?);
+        let entity = types.offset("task_struct", "se")?;
+        let run_time = types.offset("sched_entity", "sum_exec_runtime")?;
+        g.insert("TASK_RUN_TIME", entity + run_time);
         g.insert("TASK_SIGNAL", types.offset("task_struct", "signal")?);
         g.insert("SIGNAL_LIVE", types.offset("signal_struct", "live")?);
         g.insert("VMA_MM", types.offset("vm_area_struct", "vm_mm")?);
@@ -195,6 +198,7 @@ mod tests {
             "TASK_PID",
             "TASK_TGID",
             "TASK_MM",
+            "TASK_RUN_TIME",
             "TASK_SIGNAL",
             "SIGNAL_LIVE",
             "VMA_MM",

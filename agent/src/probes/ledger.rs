@@ -12,8 +12,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// What one tick read from the kernel side's maps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
-    /// CLOCK_MONOTONIC nanoseconds after the rows were read.
-    pub(crate) now_ns: u64,
     /// Threads' state by tid.
     pub(crate) threads: Vec<(u32, Thread)>,
     /// Scheduling rows.
@@ -37,8 +35,8 @@ pub(crate) struct Running {
     pub(crate) node: u32,
     /// The slot of the node of its last switch-out; `None` when that is the same node or none.
     pub(crate) moved_from: Option<usize>,
-    /// CLOCK_MONOTONIC nanoseconds since when.
-    pub(crate) since_ns: u64,
+    /// On-CPU nanoseconds that are in no row yet.
+    pub(crate) on_cpu_ns: u64,
 }
 
 /// Counts by node of the CPU.
@@ -55,7 +53,6 @@ pub(crate) struct ThreadAccount {
     pub(crate) scan_ns: u64,
     /// On-CPU nanoseconds of scanning.
     pub(crate) scan_cpu_ns: u64,
-    exited: bool,
 }
 
 /// What is known of one process.
@@ -116,7 +113,6 @@ impl Ledger {
             let account = self.thread(id, thread.tgid);
             account.scan_ns = thread.scan_ns;
             account.scan_cpu_ns = thread.scan_cpu_ns;
-            account.exited = thread.exited != 0;
         }
         for (key, row) in &reading.sched {
             self.totals(*key, row.cookie, row.tgid).set_sched(row);
@@ -129,9 +125,8 @@ impl Ledger {
         }
         self.running.clear();
         for running in &reading.running {
-            let since = running.since_ns.max(running.id.cookie);
             let mut totals = Totals {
-                on_cpu_ns: reading.now_ns.saturating_sub(since),
+                on_cpu_ns: running.on_cpu_ns,
                 ..Totals::default()
             };
             if let Some(slot) = running.moved_from {
@@ -165,14 +160,15 @@ impl Ledger {
         self.thread(id, tgid).by_node.entry(key.node).or_default()
     }
 
-    /// Threads that have ended: those marked, and those of `cookie`'s process that `is_live` doesn't know any more.
-    /// Call it with last tick's knowledge, so that a thread's last slice has been read.
+    /// Threads that have ended: those that `is_live` doesn't know. The mark that a thread leaves when it begins to exit is
+    /// not enough: it may still tear down a large address space, and the last slice counts.
+    /// Retire them a tick later, when that slice is in its row.
     pub(crate) fn ended(&self, is_live: impl Fn(&ThreadId) -> bool) -> Vec<ThreadId> {
         let mut ended: Vec<_> = self
             .threads
-            .iter()
-            .filter(|(id, account)| account.exited || !is_live(id))
-            .map(|(id, _)| *id)
+            .keys()
+            .filter(|id| !is_live(id))
+            .copied()
             .collect();
         ended.sort_unstable();
         ended

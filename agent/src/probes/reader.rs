@@ -86,13 +86,20 @@ impl Reader {
         })
     }
 
-    /// Begins to count a process from now on.
-    pub(crate) fn track(&mut self, tgid: u32) -> Result<Tracked> {
+    /// Begins to count a process from now on. `threads` are those that it has, with their run time so far.
+    pub(crate) fn track(&mut self, tgid: u32, threads: &[(u32, u64)]) -> Result<Tracked> {
         let tracked = Tracked {
             cookie: now_ns(),
             parent: 0,
             exited: 0,
         };
+        // Before the process itself: whoever is not registered by then counts from its birth.
+        for (tid, run_time_ns) in threads {
+            let thread = registered(tracked.cookie, tgid, *run_time_ns);
+            self.threads.insert(tid, thread, BPF_ANY).with_context(|| {
+                format!("process {tgid} cannot be tracked: the table of threads is full")
+            })?;
+        }
         self.tracked
             .insert(tgid, tracked, BPF_ANY)
             .with_context(|| {
@@ -118,18 +125,23 @@ impl Reader {
         Ok(entries(&self.tracked)?.into_iter().collect())
     }
 
-    /// Reads all rows. `owner` tells whose a thread is that the kernel side has not seen yet.
-    pub(crate) fn read(&self, owner: impl Fn(u32) -> Option<Owner>) -> Result<Reading> {
+    /// Reads all rows. `owner` tells whose a thread is that the kernel side has not seen yet, `run_time` the scheduler's
+    /// account of a (process, thread), nanoseconds.
+    pub(crate) fn read(
+        &self,
+        owner: impl Fn(u32) -> Option<Owner>,
+        run_time: impl Fn(u32, u32) -> Option<u64>,
+    ) -> Result<Reading> {
         let before = self.cpu_records()?;
         let threads = entries(&self.threads)?;
         let sched = entries(&self.sched)?;
         let touch = entries(&self.touch)?;
         let balance = entries(&self.balance)?;
+        let mut running = self.running(&before, &threads, owner, run_time);
         let after = self.cpu_records()?;
-        let now = now_ns();
-        let running = self.running(&before, &after, &threads, owner);
+        running.retain(|(cpu, _)| before.get(*cpu) == after.get(*cpu));
+        let running = running.into_iter().map(|(_, running)| running).collect();
         Ok(Reading {
-            now_ns: now,
             threads,
             sched,
             touch,
@@ -146,48 +158,39 @@ impl Reader {
             .to_vec())
     }
 
-    /// Who ran on one CPU from before the rows were read until after: no row has that slice.
+    /// Who runs on each CPU, by the CPU's index. What no row has of it counts if the CPU has not switched when the rows
+    /// and the run time have been read.
     fn running(
         &self,
-        before: &[Cpu],
-        after: &[Cpu],
+        cpus: &[Cpu],
         threads: &[(u32, Thread)],
         owner: impl Fn(u32) -> Option<Owner>,
-    ) -> Vec<Running> {
+        run_time: impl Fn(u32, u32) -> Option<u64>,
+    ) -> Vec<(usize, Running)> {
         let known: HashMap<u32, &Thread> = threads.iter().map(|(tid, t)| (*tid, t)).collect();
-        let mut running = Vec::new();
-        for (index, (a, b)) in before.iter().zip(after).enumerate() {
-            let Some(Some(node)) = self.node_of_cpu.get(index).copied() else {
-                continue;
-            };
-            let Ok(tid) = u32::try_from(a.tid) else {
-                continue;
-            };
-            if tid == 0 || a != b {
-                continue;
-            }
+        let find = |(index, cpu): (usize, &Cpu)| {
+            let node = (*self.node_of_cpu.get(index)?)?;
+            let tid = u32::try_from(cpu.tid).ok().filter(|tid| *tid != 0)?;
             let thread = known.get(&tid);
-            let found = thread
-                .map(|t| Owner {
-                    tgid: t.tgid,
-                    cookie: t.cookie,
-                })
-                .or_else(|| owner(tid));
-            let Some(Owner { tgid, cookie }) = found else {
-                continue;
-            };
+            let known_owner = thread.map(|t| Owner {
+                tgid: t.tgid,
+                cookie: t.cookie,
+            });
+            let Owner { tgid, cookie } = known_owner.or_else(|| owner(tid))?;
+            let counted = thread.map_or(0, |t| t.run_time_ns);
             let last = thread.map_or(NO_NODE, |t| t.last_node);
-            running.push(Running {
+            let running = Running {
                 id: ThreadId { tid, cookie },
                 tgid,
                 node,
                 moved_from: moved_from(last, node, |cpu_node, memory_node| {
                     self.slot_of(cpu_node, memory_node)
                 }),
-                since_ns: a.switched_at,
-            });
-        }
-        running
+                on_cpu_ns: run_time(tgid, tid)?.saturating_sub(counted),
+            };
+            Some((index, running))
+        };
+        cpus.iter().enumerate().filter_map(find).collect()
     }
 
     fn slot_of(&self, cpu_node: u32, memory_node: u32) -> usize {
@@ -288,6 +291,29 @@ impl Reader {
             .zip(of(Lost::Reused))
             .map(|((a, b), c)| a + b + c);
         (rows, of(Lost::News))
+    }
+}
+
+/// The state of a thread that exists before its process is watched.
+fn registered(cookie: u64, tgid: u32, run_time_ns: u64) -> Thread {
+    Thread {
+        cookie,
+        tgid,
+        exited: 0,
+        on_cpu_ns: 0,
+        run_time_ns,
+        scan_ns: 0,
+        scan_cpu_ns: 0,
+        scan_began_ns: 0,
+        scan_began_cpu_ns: 0,
+        last_node: NO_NODE,
+        hint_node: NO_NODE,
+        hint_cpu_node: 0,
+        in_swap: 0,
+        in_migration: 0,
+        pending_pages: 0,
+        pending_node: NO_NODE,
+        fault: agent_ebpf::FAULT_NONE,
     }
 }
 

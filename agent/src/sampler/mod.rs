@@ -12,6 +12,7 @@ use crate::engines::selection::Selection;
 use crate::host::cpu_time::{CpuTime, busy_by_node, read_cpu_times};
 use crate::host::kernel::{read_host, read_numa_balancing};
 use crate::host::pid_namespace::require_host_pids;
+use crate::host::process::ProcessDir;
 use crate::host::root::Root;
 use crate::host::self_cost::read_self_cost;
 use crate::host::topology::read_topology;
@@ -212,7 +213,8 @@ impl Sampler {
             if let Some(watched) = known {
                 watched.update(found);
             } else {
-                let entry = self.reader.track(found.pid)?;
+                let threads = run_times(&self.root, found.pid);
+                let entry = self.reader.track(found.pid, &threads)?;
                 self.watch(Watched::found(found, &entry));
             }
         }
@@ -251,7 +253,15 @@ impl Sampler {
                 );
             }
         }
-        let reading = self.reader.read(|tid| owners.get(&tid).copied())?;
+        let reading = self.reader.read(
+            |tid| owners.get(&tid).copied(),
+            |pid, tid| {
+                ProcessDir::open(&self.root, pid)
+                    .ok()?
+                    .thread_run_time(tid)
+                    .ok()
+            },
+        )?;
         self.ledger.absorb(&reading);
         // Read after the rows: a child that was forked meanwhile is known.
         let tracked = self.reader.tracked()?;
@@ -395,6 +405,16 @@ fn under_balancing(signal: &Signal, numa_balancing: Option<u32>) -> Signal {
         });
     }
     signal
+}
+
+/// The threads of a process and their run time so far, nanoseconds; none of one that has ended.
+fn run_times(root: &Root, pid: u32) -> Vec<(u32, u64)> {
+    let Ok(dir) = ProcessDir::open(root, pid) else {
+        return Vec::new();
+    };
+    let threads = dir.thread_ids().unwrap_or_default();
+    let of = |tid: u32| Some((tid, dir.thread_run_time(tid).ok()?));
+    threads.into_iter().filter_map(of).collect()
 }
 
 /// The kernel's BTF took 80 MiB while it was parsed; the allocator keeps them unless told.

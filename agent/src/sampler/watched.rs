@@ -119,9 +119,9 @@ impl Watched {
         self.resident_bytes.filter(|_| !self.ended)
     }
 
-    /// Whether it has ended.
+    /// Whether it has ended, and all of its threads.
     pub(super) fn has_ended(&self) -> bool {
-        self.ended
+        self.ended && self.threads.is_empty()
     }
 
     /// It has ended.
@@ -137,8 +137,12 @@ impl Watched {
 
     /// The kernel side's word: no entry, another's, or its last thread has exited.
     pub(super) fn note(&mut self, entry: Option<&Tracked>) {
-        if entry.is_none_or(|e| e.cookie != self.cookie || e.exited != 0) {
-            self.end();
+        match entry {
+            Some(entry) if entry.cookie == self.cookie => {
+                // Its threads may still tear down its memory: they stay until procfs has let go of them.
+                self.ended |= entry.exited != 0;
+            }
+            _ => self.end(),
         }
     }
 
@@ -153,7 +157,7 @@ impl Watched {
 
     /// Reads what changes from tick to tick. A process that is gone has ended; that is no error.
     pub(super) fn look(&mut self, root: &Root) {
-        if !self.ended && self.read(root).is_err() {
+        if self.read(root).is_err() {
             self.end();
         }
     }
@@ -161,7 +165,9 @@ impl Watched {
     fn read(&mut self, root: &Root) -> Result<(), crate::host::error::Error> {
         let dir = ProcessDir::open(root, self.pid)?;
         let stat = dir.stat()?;
-        if stat.start_time != self.start_time || stat.state == 'Z' && !stat.has_address_space {
+        // A leader that has exited is a zombie too, as long as other threads go on.
+        let only_a_zombie = stat.state == 'Z' && stat.threads <= 1;
+        if stat.start_time != self.start_time || only_a_zombie {
             self.end();
             return Ok(());
         }
