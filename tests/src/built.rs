@@ -1,7 +1,8 @@
 //! The programs under test on this machine: as xtask built them, or as cargo does now.
 
 use crate::play::Tools;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -44,5 +45,50 @@ fn build() -> PathBuf {
     match own.as_deref().and_then(|own| own.parent()?.parent()) {
         Some(directory) => directory.join("numawatch"),
         None => panic!("no directory for numawatch: {own:?}"),
+    }
+}
+
+/// Debian's `nobody`: a user with no privileges.
+pub const NOBODY: u32 = 65534;
+
+/// A copy of a program that [`NOBODY`] may run, wherever it was built; gone on drop.
+#[derive(Debug)]
+pub struct PublicCopy(PathBuf);
+
+impl PublicCopy {
+    /// Makes it.
+    ///
+    /// # Panics
+    /// When the directory for temporary files takes no more.
+    #[must_use]
+    pub fn of(program: &Path) -> Self {
+        let own = format!(
+            "numawatch-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        );
+        let copy = Self(std::env::temp_dir().join(own));
+        let public = std::fs::Permissions::from_mode(0o755);
+        let made =
+            std::fs::copy(program, &copy.0).and_then(|_| std::fs::set_permissions(&copy.0, public));
+        assert!(
+            made.is_ok(),
+            "{} -> {}: {made:?}",
+            program.display(),
+            copy.0.display()
+        );
+        copy
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for PublicCopy {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
     }
 }

@@ -11,5 +11,6 @@ pub mod session;
 pub mod sessions;
 pub mod settings;
 pub mod sysctl;
+pub mod terminal;
 pub mod truth;
 pub mod vm;

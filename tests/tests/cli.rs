@@ -4,17 +4,13 @@
     reason = "a helper that cannot go on fails its test"
 )]
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use tests::built::numawatch;
+use tests::built::{NOBODY, PublicCopy, numawatch};
 use tests::process::Running;
 
 /// A pid that the kernel never gives: its limit is 4194304.
 const NO_PID: &str = "4194305";
-/// Debian's `nobody`.
-const NOBODY: u32 = 65534;
 
 fn run(arguments: &[&str]) -> Output {
     Command::new(numawatch())
@@ -80,7 +76,7 @@ fn a_pid_that_does_not_exist_is_refused_in_one_line() {
 #[test]
 fn without_privileges_it_says_what_to_do_in_one_line() {
     let copy = PublicCopy::of(&numawatch());
-    let output = Command::new(&copy.0)
+    let output = Command::new(copy.path())
         .args(["snapshot", "--json", "--for", "1s", "--all"])
         .uid(NOBODY)
         .gid(NOBODY)
@@ -182,23 +178,5 @@ fn help_names_every_subcommand() {
     assert_eq!(output.status.code(), Some(0));
     for subcommand in ["tui", "agent", "snapshot", "doctor"] {
         assert!(text(&output.stdout).contains(subcommand), "{subcommand}");
-    }
-}
-
-/// A copy that others than the builder may run; gone on drop.
-struct PublicCopy(PathBuf);
-
-impl PublicCopy {
-    fn of(program: &Path) -> Self {
-        let copy = std::env::temp_dir().join(format!("numawatch-{}", std::process::id()));
-        std::fs::copy(program, &copy).expect("a copy");
-        std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o755)).expect("its mode");
-        Self(copy)
-    }
-}
-
-impl Drop for PublicCopy {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
     }
 }

@@ -4,13 +4,11 @@
     reason = "a helper that cannot go on fails its test"
 )]
 
-#[path = "tui/terminal.rs"]
-mod terminal;
-
+use std::os::unix::process::CommandExt as _;
 use std::process::Command;
-use terminal::Terminal;
-use tests::built::numawatch;
+use tests::built::{NOBODY, PublicCopy, numawatch};
 use tests::process::Running;
+use tests::terminal::{Cell, Terminal};
 use tests::truth::Ready;
 
 /// Something to watch.
@@ -52,6 +50,20 @@ fn is_restored(terminal: &mut Terminal) {
         assert!(
             std::time::Instant::now() < end,
             "alternate screen, hidden cursor or mouse; the screen:\n{}",
+            terminal.text()
+        );
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// What a program wrote before it ended may still be on its way through the terminal.
+#[track_caller]
+fn shows_at_last(terminal: &Terminal, text: &str) {
+    let end = std::time::Instant::now() + tests::process::LIMIT;
+    while !terminal.text().contains(text) {
+        assert!(
+            std::time::Instant::now() < end,
+            "no {text:?}:\n{}",
             terminal.text()
         );
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -134,11 +146,7 @@ fn a_bigger_window_is_used() {
     terminal.resize(160, 50);
     terminal.wait_until("drawn beyond column 80", |screen| {
         (0..50).any(|row| {
-            (80..160).any(|column| {
-                screen
-                    .cell(row, column)
-                    .is_some_and(vt100::Cell::has_contents)
-            })
+            (80..160).any(|column| screen.cell(row, column).is_some_and(Cell::has_contents))
         })
     });
     shows(&mut terminal, &pid.to_string());
@@ -178,4 +186,21 @@ fn without_a_terminal_it_is_refused_in_one_line() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
+}
+
+#[test]
+fn without_privileges_it_is_refused_and_the_terminal_is_left_alone() {
+    let copy = PublicCopy::of(&numawatch());
+    let mut command = Command::new(copy.path());
+    command.arg("tui").uid(NOBODY).gid(NOBODY);
+    let mut terminal = Terminal::start(command, 200, 24);
+    assert_eq!(terminal.wait().code(), Some(2), "{}", terminal.text());
+    is_restored(&mut terminal);
+    shows_at_last(&terminal, "numawatch: ");
+    let told = terminal.text();
+    assert_eq!(told.trim_end().lines().count(), 1, "one line: {told}");
+    assert!(
+        told.contains("root") || told.contains("CAP_"),
+        "what is missing: {told}"
+    );
 }

@@ -1,5 +1,11 @@
 //! A pseudo-terminal with a program in it, and what a person would see there.
+#![allow(
+    clippy::expect_used,
+    reason = "a terminal that cannot go on fails its test"
+)]
+#![allow(clippy::missing_panics_doc, reason = "as above")]
 
+use crate::process::LIMIT;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -7,20 +13,22 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tests::process::LIMIT;
+pub use vt100::{Cell, Screen};
+use vt100::{MouseProtocolMode, Parser};
 
 /// The terminal; its program is killed on drop.
-pub(crate) struct Terminal {
+pub struct Terminal {
     child: Child,
     keyboard: File,
     /// Kept open: the settings of the terminal are read here after the program's end.
     line: OwnedFd,
-    screen: Arc<Mutex<vt100::Parser>>,
+    screen: Arc<Mutex<Parser>>,
 }
 
 impl Terminal {
     /// Starts a program in a terminal of `columns` x `rows`.
-    pub(crate) fn start(mut command: Command, columns: u16, rows: u16) -> Self {
+    #[must_use]
+    pub fn start(mut command: Command, columns: u16, rows: u16) -> Self {
         let (master, line) = open(columns, rows);
         let end = || line.try_clone().expect("a descriptor");
         command
@@ -37,7 +45,7 @@ impl Terminal {
             });
         }
         let child = command.spawn().expect("the program starts");
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
+        let screen = Arc::new(Mutex::new(Parser::new(rows, columns, 0)));
         let keyboard = File::from(master);
         let mut output = keyboard.try_clone().expect("a descriptor");
         let seen = Arc::clone(&screen);
@@ -56,12 +64,12 @@ impl Terminal {
     }
 
     /// Types.
-    pub(crate) fn press(&mut self, keys: &str) {
+    pub fn press(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).expect("a key");
     }
 
     /// Makes the window another size, and empty: what is on it then has been drawn for that size.
-    pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
+    pub fn resize(&mut self, columns: u16, rows: u16) {
         let mut screen = self.screen.lock().expect("no panic");
         screen.screen_mut().set_size(rows, columns);
         screen.process(b"\x1b[2J");
@@ -77,13 +85,14 @@ impl Terminal {
     }
 
     /// What is on it now.
-    pub(crate) fn text(&self) -> String {
+    #[must_use]
+    pub fn text(&self) -> String {
         self.screen.lock().expect("no panic").screen().contents()
     }
 
     /// Waits until the screen is as it should be.
     #[track_caller]
-    pub(crate) fn wait_until(&mut self, what: &str, is_so: impl Fn(&vt100::Screen) -> bool) {
+    pub fn wait_until(&mut self, what: &str, is_so: impl Fn(&Screen) -> bool) {
         let end = Instant::now() + LIMIT;
         while !is_so(self.screen.lock().expect("no panic").screen()) {
             let ended = self.child.try_wait().expect("a child");
@@ -97,14 +106,14 @@ impl Terminal {
     }
 
     /// Sends the program a signal.
-    pub(crate) fn signal(&self, signal: i32) {
+    pub fn signal(&self, signal: i32) {
         // SAFETY: the child has not been waited for.
         unsafe { libc::kill(self.child.id().cast_signed(), signal) };
     }
 
     /// Waits for the program's end, and for the last of its output.
     #[track_caller]
-    pub(crate) fn wait(&mut self) -> ExitStatus {
+    pub fn wait(&mut self) -> ExitStatus {
         let end = Instant::now() + LIMIT;
         loop {
             if let Some(status) = self.child.try_wait().expect("a child") {
@@ -120,17 +129,19 @@ impl Terminal {
     }
 
     /// The normal screen, a cursor, and no mouse: escape sequences of programs that follow would go astray otherwise.
-    pub(crate) fn is_plain(&self) -> bool {
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
         let parser = self.screen.lock().expect("no panic");
         let screen = parser.screen();
         !screen.alternate_screen()
             && !screen.hide_cursor()
             && !screen.bracketed_paste()
-            && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+            && screen.mouse_protocol_mode() == MouseProtocolMode::None
     }
 
     /// Whether keys are echoed and lines edited, as a shell expects it.
-    pub(crate) fn is_cooked(&self) -> bool {
+    #[must_use]
+    pub fn is_cooked(&self) -> bool {
         // SAFETY: all-zero is a termios, and the kernel writes one.
         let settings = unsafe {
             let mut settings: libc::termios = std::mem::zeroed();
