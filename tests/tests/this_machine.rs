@@ -83,8 +83,16 @@ fn shared_memory_is_no_first_touch() {
 #[test]
 fn cpu_time_matches_the_threads_own_clock() {
     let truth = &report().workload("spin").truth.processes[0];
-    let seen = report().process(truth.pid).cpu_time_ns_by_node;
-    cpu_time("spin", seen.as_ref(), &truth.cpu_time_ns_by_node, 2.0);
+    let process = report().process(truth.pid);
+    for thread in truth
+        .threads
+        .iter()
+        .filter(|thread| thread.name.starts_with("spin-"))
+    {
+        let seen = process.threads.iter().find(|seen| seen.tid == thread.tid);
+        let seen = seen.and_then(|seen| seen.cpu_time_ns_by_node.as_ref());
+        cpu_time(&thread.name, seen, &thread.cpu_time_ns_by_node, 2.0);
+    }
 }
 
 #[test]

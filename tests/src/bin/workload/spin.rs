@@ -5,6 +5,7 @@ use crate::sys;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use model::topology::NodeId;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
@@ -53,13 +54,16 @@ impl Spin {
             let_go: AtomicBool::new(false),
             end: Barrier::new(parties),
         });
+        let (start, started) = mpsc::channel();
         let (sender, reports) = mpsc::channel();
         let mut handles = Vec::new();
         for node in self.cpu_nodes.iter().copied() {
             for number in 0..self.threads {
-                let (own, shared, sender) = (self.clone(), Arc::clone(&shared), sender.clone());
+                let (own, shared) = (self.clone(), Arc::clone(&shared));
+                let (start, sender) = (start.clone(), sender.clone());
                 let body = move || {
                     sys::pin_to_node(node)?;
+                    start.send(sys::tid())?;
                     own.thread(node, &shared, &sender)
                 };
                 let name = format!("spin-{node}-{number}");
@@ -71,18 +75,26 @@ impl Spin {
                 );
             }
         }
+        let tids: Vec<u32> = handles
+            .iter()
+            .map(|_| started.recv())
+            .collect::<Result<_, _>>()?;
         stage.ready()?;
 
         let clock = Clock::start();
+        let before: BTreeMap<u32, u64> = tids
+            .iter()
+            .map(|tid| (*tid, sys::cpu_ns_of(*tid)))
+            .collect();
         shared.released.store(true, Ordering::Relaxed);
         if !self.already_spinning {
             shared.begin.wait();
         }
-        let truth = report(&clock, first, handles.len(), &reports)?;
+        let truth = self.report(&clock, first, &before, &reports)?;
         stage.done("spin", &clock, vec![truth])?;
         shared.let_go.store(true, Ordering::Relaxed);
         if self.keep_spinning {
-            let truth = report(&clock, first, handles.len(), &reports)?;
+            let truth = self.report(&clock, first, &before, &reports)?;
             stage.done("spin", &clock, vec![truth])?;
         }
         shared.end.wait();
@@ -92,6 +104,32 @@ impl Spin {
                 .map_err(|_| anyhow::anyhow!("a thread panicked"))??;
         }
         Ok(())
+    }
+
+    /// The threads' clocks are read by main, once they sleep: what it costs them to report is in it.
+    fn report(
+        &self,
+        clock: &Clock,
+        node: NodeId,
+        before: &BTreeMap<u32, u64>,
+        reports: &mpsc::Receiver<ThreadTruth>,
+    ) -> Result<ProcessTruth> {
+        let threads: Vec<ThreadTruth> = before
+            .iter()
+            .map(|_| reports.recv())
+            .collect::<Result<_, _>>()
+            .context("a thread failed")?;
+        let mut truth = clock.process("main", node);
+        for mut thread in threads {
+            if !self.keep_spinning {
+                sys::wait_until_asleep(thread.tid);
+            }
+            for ns in thread.cpu_time_ns_by_node.values_mut() {
+                *ns = sys::cpu_ns_of(thread.tid) - before[&thread.tid];
+            }
+            truth.add_thread(thread);
+        }
+        Ok(truth)
     }
 
     fn thread(
@@ -119,23 +157,6 @@ impl Spin {
         shared.end.wait();
         Ok(())
     }
-}
-
-fn report(
-    clock: &Clock,
-    node: NodeId,
-    threads: usize,
-    reports: &mpsc::Receiver<ThreadTruth>,
-) -> Result<ProcessTruth> {
-    let threads: Vec<_> = (0..threads)
-        .map(|_| reports.recv())
-        .collect::<Result<_, _>>()
-        .context("a thread failed")?;
-    let mut truth = clock.process("main", node);
-    for thread in threads {
-        truth.add_thread(thread);
-    }
-    Ok(truth)
 }
 
 /// Some microseconds of arithmetic, without a system call.

@@ -130,6 +130,27 @@ pub(crate) fn process_cpu_ns() -> u64 {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// CPU time of any thread of the calling process, nanoseconds: its `CLOCK_THREAD_CPUTIME_ID`, read by another.
+pub(crate) fn cpu_ns_of(tid: u32) -> u64 {
+    // As pthread_getcpuclockid makes it: the kernel's CPUCLOCK_PERTHREAD (4) and CPUCLOCK_SCHED (2).
+    clock((!tid.cast_signed() << 3) | 4 | 2)
+}
+
+/// Returns once a thread of the calling process sleeps: until then its CPU time grows.
+pub(crate) fn wait_until_asleep(tid: u32) {
+    let path = format!("/proc/self/task/{tid}/stat");
+    while let Ok(stat) = std::fs::read_to_string(&path) {
+        // The state follows the name, which may have parentheses of its own.
+        if stat
+            .rsplit_once(") ")
+            .is_none_or(|(_, rest)| rest.starts_with('S'))
+        {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
 /// Nanoseconds since boot, the same for every process and across exec.
 pub(crate) fn monotonic_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
