@@ -5,7 +5,7 @@
 //! refused, the tracepoint `mm_migrate_pages` still tells migrated pages, without nodes. Produces `BalanceRow` and
 //! `Thread::scan_ns`.
 
-use agent_ebpf::{NO_NODE, SLOT_UNKNOWN};
+use agent_ebpf::{NO_NODE, SLOT_UNKNOWN, may_count};
 use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use aya_ebpf::macros::{btf_tracepoint, fentry, fexit};
 use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, FExitContext};
@@ -132,7 +132,7 @@ pub(crate) fn mm_migrate_pages_8(ctx: BtfTracePointContext) -> i32 {
 
 #[inline(always)]
 fn migrated(succeeded: u64, failed: u64, reason: u32) {
-    if reason != kernel::migrate_reason_numa() {
+    if reason != kernel::migrate_reason_numa() || !rows::may_count(may_count::MIGRATION) {
         return;
     }
     let Some(current) = Current::get() else {

@@ -183,6 +183,17 @@ pub const NEWS_EXEC: u32 = 2;
 /// A tracked process's last thread exits.
 pub const NEWS_EXIT: u32 = 3;
 
+/// Bits of the map `MAY_COUNT`: what the programs of a signal's second rung count. They are shared between signals, and
+/// one of those may stand on its first rung, whose programs count the same.
+pub mod may_count {
+    /// First touches and pages from swap.
+    pub const FIRST_TOUCH: u32 = 1;
+    /// Maps.
+    pub const MAP: u32 = 2;
+    /// Migrated pages.
+    pub const MIGRATION: u32 = 4;
+}
+
 /// What the kernel side must know of the running kernel, handed over before load as globals of these names.
 pub mod global {
     /// `[u8; NODE_IDS * NODE_IDS]`: the slot of (CPU node, memory node).

@@ -1,7 +1,7 @@
 //! The maps, and how a program finds the row that it may write.
 //!
-//! All hash maps are preallocated: allocating from a program can deadlock before Linux 6.1. Their sizes here are
-//! defaults; the user side sets them to fit the machine before load.
+//! All hash maps are preallocated: allocating from a program can deadlock before Linux 6.1. Their sizes bound the kernel
+//! memory, about 20 MiB; what finds no room is counted.
 
 use agent_ebpf::{
     BalanceRow, Cpu, LOST_KINDS, Lost, NO_NODE, NODE_IDS, RowKey, SLOT_UNKNOWN, SLOTS, SchedRow,
@@ -9,7 +9,7 @@ use agent_ebpf::{
 };
 use aya_ebpf::bindings::BPF_ANY;
 use aya_ebpf::macros::map;
-use aya_ebpf::maps::{HashMap, PerCpuArray, RingBuf};
+use aya_ebpf::maps::{Array, HashMap, PerCpuArray, RingBuf};
 use core::ptr::{addr_of, read_volatile};
 
 use crate::kernel;
@@ -28,6 +28,9 @@ pub(crate) static BALANCE: HashMap<RowKey, BalanceRow> = HashMap::with_max_entri
 pub(crate) static CPUS: PerCpuArray<Cpu> = PerCpuArray::with_max_entries(1, 0);
 #[map]
 pub(crate) static NEWS: RingBuf = RingBuf::with_byte_size(64 * 1024, 0);
+/// Which counters the tracepoint programs of the second rung may write: the first rung may stand for some of them.
+#[map]
+static MAY_COUNT: Array<u32> = Array::with_max_entries(1, 0);
 #[map]
 static LOST: PerCpuArray<u64> = PerCpuArray::with_max_entries(LOST_KINDS, 0);
 
@@ -74,6 +77,12 @@ pub(crate) fn lost(kind: Lost) {
         // SAFETY: a per-CPU value.
         unsafe { *count += 1 };
     }
+}
+
+/// Whether the second rung counts this; see [`agent_ebpf::may_count`].
+#[inline(always)]
+pub(crate) fn may_count(what: u32) -> bool {
+    MAY_COUNT.get(0).is_some_and(|bits| bits & what != 0)
 }
 
 /// The tracked process that the current thread belongs to. Whoever isn't tracked costs this one look-up.
@@ -139,17 +148,19 @@ row!(Thread, BLANK_THREAD, exited: 0, on_cpu_ns: 0, run_time_ns: 0, scan_ns: 0, 
 fn find<K, V: Row>(map: &HashMap<K, V>, key: &K, current: &Current) -> Option<*mut V> {
     if let Some(row) = map.get_ptr_mut(key) {
         // SAFETY: only this thread writes it.
-        if unsafe { (*row).cookie() } == current.cookie {
+        let owner = unsafe { (*row).cookie() };
+        if owner == current.cookie {
+            return Some(row);
+        }
+        // A program that was preempted while it made this row left it without an owner: it is this thread's.
+        if owner == 0 {
+            // SAFETY: as above.
+            unsafe { (*row).own(current) };
             return Some(row);
         }
         // The tid came back before the user side folded its predecessor's row.
         lost(Lost::Reused);
     }
-    make(map, key, current)
-}
-
-#[inline(always)]
-fn make<K, V: Row>(map: &HashMap<K, V>, key: &K, current: &Current) -> Option<*mut V> {
     if map.insert(key, V::BLANK, u64::from(BPF_ANY)).is_err() {
         lost(Lost::Row);
         return None;

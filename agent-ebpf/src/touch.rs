@@ -82,9 +82,26 @@ pub(crate) fn map_file_pmd(ctx: FEntryContext) -> i32 {
     0
 }
 
+/// Pages of page cache and shared memory, small or huge; `page_add_file_rmap` comes through here too.
+///
+/// - 6.6, 6.7: `folio_add_file_rmap_range(struct folio *, struct page *, unsigned int nr_pages, struct vm_area_struct *,
+///   bool compound)`
+#[fentry(function = "folio_add_file_rmap_range")]
+pub(crate) fn map_file_range(ctx: FEntryContext) -> i32 {
+    let pages: u32 = ctx.arg(2);
+    let compound: u8 = ctx.arg(4);
+    let pages = if compound & 1 == 0 {
+        Some(pages.into())
+    } else {
+        None
+    };
+    map_file(ctx.arg(0), ctx.arg(3), pages);
+    0
+}
+
 /// Pages of page cache and shared memory, small or huge.
 ///
-/// - 5.19 to 6.7: `page_add_file_rmap(struct page *, struct vm_area_struct *, bool compound)`
+/// - 5.19 to 6.5: `page_add_file_rmap(struct page *, struct vm_area_struct *, bool compound)`
 #[fentry(function = "page_add_file_rmap")]
 pub(crate) fn map_file_page(ctx: FEntryContext) -> i32 {
     let compound: u8 = ctx.arg(2);

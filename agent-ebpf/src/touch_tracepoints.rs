@@ -6,7 +6,7 @@
 //! code. Produces `TouchRow`: first touches exactly; of maps only pages that the thread itself brought into page cache
 //! or shared memory. Not seen: maps of pages that were there already, hugetlb, and swap-ins from the swap cache.
 
-use agent_ebpf::{FAULT_NONE, FAULT_UNDER_WAY, NO_NODE, Thread, TouchRow};
+use agent_ebpf::{FAULT_NONE, FAULT_UNDER_WAY, NO_NODE, Thread, TouchRow, may_count};
 use aya_ebpf::macros::btf_tracepoint;
 use aya_ebpf::programs::BtfTracePointContext;
 
@@ -91,6 +91,8 @@ pub(crate) fn mm_page_alloc(ctx: BtfTracePointContext) -> i32 {
         unsafe {
             let fault = (*thread).fault;
             if fault != FAULT_NONE && fault & PRESENT_AND_WRITE == PRESENT_AND_WRITE {
+                // One fault makes one copy: what the rest of a system call allocates is something else.
+                (*thread).fault = FAULT_NONE;
                 forget(thread);
                 first_touch(current, node, pages.into());
             } else {
@@ -166,6 +168,9 @@ fn with_row(current: &Current, f: impl FnOnce(u32, *mut TouchRow)) {
 
 #[inline(always)]
 fn first_touch(current: &Current, node: u32, pages: u64) {
+    if !rows::may_count(may_count::FIRST_TOUCH) {
+        return;
+    }
     with_row(current, |cpu_node, row| {
         // SAFETY: this thread's own row.
         unsafe {
@@ -180,6 +185,9 @@ fn first_touch(current: &Current, node: u32, pages: u64) {
 
 #[inline(always)]
 fn map(current: &Current, node: u32, pages: u64) {
+    if !rows::may_count(may_count::MAP) {
+        return;
+    }
     with_row(current, |cpu_node, row| {
         // SAFETY: this thread's own row.
         unsafe { rows::add(&raw mut (*row).map, rows::slot(cpu_node, node), pages) };
@@ -188,6 +196,9 @@ fn map(current: &Current, node: u32, pages: u64) {
 
 #[inline(always)]
 fn swap_in(current: &Current, pages: u64) {
+    if !rows::may_count(may_count::FIRST_TOUCH) {
+        return;
+    }
     with_row(current, |_, row| {
         // SAFETY: this thread's own row.
         unsafe { (*row).swap_in += pages };

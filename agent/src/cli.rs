@@ -100,7 +100,9 @@ pub(crate) struct Agent {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exits 1 when a signal that this kernel should have can't be had.")]
+#[command(
+    after_help = "Examples:\n  numawatch doctor\n  numawatch doctor --json | jq '.signals[] | select(.reason)'\n\nExits 1 when nothing can be attached, or the scheduler's signal can't be had."
+)]
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) probes: Probes,

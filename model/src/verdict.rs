@@ -91,7 +91,9 @@ pub fn remote_share(evidence: &Evidence<'_>, topology: &Topology) -> RemoteShare
 
 fn from_hint(evidence: &Evidence<'_>) -> Option<RemoteShare> {
     let hint = evidence.hint.filter(|_| evidence.hint_is_share)?;
-    let remote = hint.same_socket_pages? + hint.cross_socket_pages?;
+    // A local page's node is always known: it is the CPU's.
+    let unknown = hint.unknown_node_pages.unwrap_or(0);
+    let remote = hint.same_socket_pages? + hint.cross_socket_pages? + unknown;
     let pages = hint.local_pages? + remote;
     (pages >= EVIDENCE_PAGES).then(|| RemoteShare {
         value: Some(remote as f64 / pages as f64),
@@ -192,6 +194,21 @@ mod tests {
             let share = remote_share(&evidence, &two_nodes());
             assert_eq!(verdict(&share), want, "{local} local, {cross} cross-socket");
         }
+    }
+
+    #[test]
+    fn hint_touches_of_unknown_node_are_remote() {
+        let counter = TouchCounter {
+            unknown_node_pages: Some(8_000),
+            ..hint(200, 0)
+        };
+        let evidence = Evidence {
+            hint: Some(&counter),
+            hint_is_share: true,
+            ..Evidence::default()
+        };
+        let share = remote_share(&evidence, &two_nodes());
+        assert_eq!(verdict(&share), Verdict::Remote);
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct Sample {
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     samples: VecDeque<Sample>,
+    /// Samples have been let go: the first one left is the base, not the beginning.
+    full: bool,
 }
 
 /// Growth over the window.
@@ -39,10 +41,11 @@ impl Window {
         let age = |s: &Sample| now.saturating_sub(s.monotonic_ns) as f64 / 1e9;
         while self.samples.len() > 2 && self.samples.get(1).is_some_and(|s| age(s) >= window_s) {
             self.samples.pop_front();
+            self.full = true;
         }
     }
 
-    /// From the oldest sample to the newest; a first sample counts from zero, when tracking began at `since_ns`.
+    /// From the oldest sample to the newest; from zero, when tracking began at `since_ns`, until the window is full.
     #[must_use]
     pub fn growth(&self, since_ns: u64) -> Growth {
         let Some(last) = self.samples.back() else {
@@ -53,11 +56,7 @@ impl Window {
             hint: last.hint.as_ref().map(zero),
             cpu_time_ns_by_node: last.cpu_time_ns_by_node.as_ref().map(|_| ByNode::new()),
         };
-        let first = if self.samples.len() > 1 {
-            &self.samples[0]
-        } else {
-            &blank
-        };
+        let first = self.samples.front().filter(|_| self.full).unwrap_or(&blank);
         Growth {
             hint: last
                 .hint

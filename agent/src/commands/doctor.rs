@@ -4,6 +4,7 @@ use super::table;
 use crate::cli::Doctor as Options;
 use crate::engines::selection::Selection;
 use crate::host::kernel::{read_host, read_numa_balancing};
+use crate::host::process::own_pid;
 use crate::host::root::Root;
 use crate::logging;
 use crate::sampler::{self, Sampler};
@@ -45,8 +46,8 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     let balancing = read_numa_balancing(&root)?;
     // Nobody is watched: the probes are attached, and leave with this process.
     let started = Sampler::start(sampler::Options {
-        root,
-        selection: Selection::new(vec![std::process::id()], None, false)?,
+        root: root.clone(),
+        selection: Selection::new(vec![own_pid(&root)], None, false)?,
         attach: options.probes.options(),
         keep_ended: false,
     });

@@ -47,7 +47,7 @@ async fn watch(sampler: &mut Sampler, options: &Options) -> Result<Snapshot> {
         };
         if stopped || Instant::now() >= end {
             sampler.settle(SETTLE);
-            return sampler.tick();
+            return sampler.finish();
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::host::root::{Root, text};
 use crate::host::status::{self, Status};
 use procfs::process::StatFlags;
 use procfs::{ProcError, page_size};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::DirEntryExt;
@@ -69,6 +70,38 @@ pub(crate) fn list_pids(root: &Root) -> Result<Vec<PidEntry>, Error> {
             })
         })
         .collect())
+}
+
+/// The agent's own pid as this `/proc` numbers it, which may be another namespace's than the agent's.
+pub(crate) fn own_pid(root: &Root) -> u32 {
+    let link = fs::read_link(root.proc("self")).ok();
+    let told = link.and_then(|target| target.to_str()?.parse().ok());
+    told.unwrap_or_else(std::process::id)
+}
+
+/// Children of `ancestors`, their children and so on, as (pid, parent), parents first. Reads every process's `stat`: 30 ms
+/// for 2,000.
+///
+/// # Errors
+/// If `/proc` can't be listed.
+pub(crate) fn descendants(root: &Root, ancestors: &[u32]) -> Result<Vec<(u32, u32)>, Error> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for entry in list_pids(root)? {
+        // One that has ended meanwhile has no children any more.
+        if let Ok(stat) = ProcessDir::open(root, entry.pid).and_then(|dir| dir.stat()) {
+            children.entry(stat.parent_pid).or_default().push(entry.pid);
+        }
+    }
+    let mut found = Vec::new();
+    let mut parents = ancestors.to_vec();
+    while let Some(parent) = parents.pop() {
+        // Taken out, so that a pid that comes back in the middle makes no circle.
+        for child in children.remove(&parent).unwrap_or_default() {
+            found.push((child, parent));
+            parents.push(child);
+        }
+    }
+    Ok(found)
 }
 
 impl ProcessDir {

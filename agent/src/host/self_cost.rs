@@ -1,13 +1,13 @@
 //! What the agent itself costs: CPU time, memory, and the kernel's memory for its maps.
 
-use crate::host::process::ProcessDir;
+use crate::host::process::{ProcessDir, own_pid};
 use crate::host::root::{Root, read};
 use model::snapshot::AgentCost;
 use std::fs;
 
 /// Reads the agent's own cost. What can't be read is `None`.
 pub(crate) fn read_self_cost(root: &Root) -> AgentCost {
-    let pid = std::process::id();
+    let pid = own_pid(root);
     AgentCost {
         pid,
         cpu_time_ns: own_cpu_time_ns(),

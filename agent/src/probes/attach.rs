@@ -3,6 +3,7 @@
 use super::ladder::{self, Hook, Kind, LIFECYCLE, Refusal, Rung};
 use super::layout::{Layout, LayoutError};
 use super::slots::Slots;
+use aya::maps::Array;
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
 use model::signal::{Mechanism, Signal, SignalName, SignalState};
@@ -83,12 +84,24 @@ pub(crate) fn attach(
         .into_iter()
         .filter(|name| *name != SignalName::Placement)
         .map(|name| attacher.signal(name, options.forced.get(&name).copied()))
-        .collect();
+        .collect::<Vec<_>>();
+    let mut ebpf = attacher.ebpf;
+    allow(&mut ebpf, ladder::may_count(&signals))?;
     Ok(Attached {
-        ebpf: attacher.ebpf,
+        ebpf,
         signals,
         lifecycle,
     })
+}
+
+/// Tells the second rungs' programs what to count.
+fn allow(ebpf: &mut Ebpf, bits: u32) -> Result<(), AttachError> {
+    let failed = |error: aya::maps::MapError| AttachError::Load(one_line(&error));
+    let map = ebpf
+        .map_mut("MAY_COUNT")
+        .ok_or_else(|| AttachError::Load("the object has no map MAY_COUNT".to_owned()))?;
+    let mut map: Array<_, u32> = Array::try_from(map).map_err(failed)?;
+    map.set(0, bits, 0).map_err(failed)
 }
 
 fn load(

@@ -1,7 +1,7 @@
 //! The ladder: which rungs each signal has, best first, and which of them the running kernel can have.
 
 use super::layout::Layout;
-use model::signal::{Mechanism, SignalName};
+use model::signal::{Mechanism, Signal, SignalName};
 
 /// How a program attaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,6 +171,17 @@ const MAP: &[Rung] = &[
         MAP_HUGETLB,
     ]),
     fentry(&[
+        must(
+            "map_file_range",
+            Kind::Fentry,
+            &["folio_add_file_rmap_range"],
+        ),
+        MIGRATION_ENTER,
+        MIGRATION_LEAVE,
+        MAP_HUGETLB,
+    ]),
+    // Where one of the functions above is, this one sees only a part: it comes last.
+    fentry(&[
         must("map_file_page", Kind::Fentry, &["page_add_file_rmap"]),
         MIGRATION_ENTER,
         MIGRATION_LEAVE,
@@ -293,6 +304,21 @@ pub(crate) fn words(refusals: &[Refusal]) -> Vec<String> {
     words
 }
 
+/// What the second rungs' programs are to count, as [`agent_ebpf::may_count`]: signals share them, and one of those may
+/// stand on its first rung.
+pub(crate) fn may_count(signals: &[Signal]) -> u32 {
+    use agent_ebpf::may_count::{FIRST_TOUCH, MAP, MIGRATION};
+    let second = |s: &&Signal| s.is_live() && s.mechanism == Some(Mechanism::TpBtf);
+    signals.iter().filter(second).fold(0, |bits, signal| {
+        bits | match signal.name {
+            SignalName::FirstTouch => FIRST_TOUCH,
+            SignalName::Map => MAP,
+            SignalName::Migration => MIGRATION,
+            _ => 0,
+        }
+    })
+}
+
 /// Why a live signal has nothing to measure with this setting of `kernel.numa_balancing`; `None` when it has.
 pub(crate) fn idle(signal: SignalName, numa_balancing: Option<u32>) -> Option<&'static str> {
     match (signal, numa_balancing) {
@@ -394,6 +420,22 @@ mod tests {
         ];
         assert_eq!(words(&both), ["fentry/x: EPERM"]);
         assert_eq!(words(&both[..1]), ["fentry: no numa_migrate_prep"]);
+    }
+
+    #[test]
+    fn a_signal_on_its_first_rung_is_not_counted_by_the_second() {
+        use agent_ebpf::may_count::FIRST_TOUCH;
+        let on = |name, mechanism| Signal {
+            mechanism: Some(mechanism),
+            state: model::signal::SignalState::Attached,
+            ..Signal::unavailable(name, "")
+        };
+        let signals = [
+            on(SignalName::FirstTouch, Mechanism::TpBtf),
+            on(SignalName::Map, Mechanism::Fentry),
+            on(SignalName::Sched, Mechanism::TpBtf),
+        ];
+        assert_eq!(may_count(&signals), FIRST_TOUCH);
     }
 
     #[test]

@@ -93,37 +93,49 @@ pub(crate) struct ThreadId {
     pub(crate) cookie: u64,
 }
 
+/// One process: its live threads, those folded, and what was told of it.
+#[derive(Debug, Default)]
+struct Process {
+    threads: BTreeMap<u32, LiveThread>,
+    folded: ProcessAccount,
+    published: ProcessAccount,
+}
+
+#[derive(Debug, Default)]
+struct LiveThread {
+    rows: ThreadAccount,
+    published: ByCpuNode,
+    /// The node that it runs on, and what is in no row yet.
+    running: Option<(u32, Totals)>,
+}
+
+impl LiveThread {
+    /// Its rows and the slice under way.
+    fn now(&self) -> ThreadAccount {
+        let mut now = self.rows.clone();
+        if let Some((node, under_way)) = &self.running {
+            now.by_node.entry(*node).or_default().add(under_way);
+        }
+        now
+    }
+}
+
 /// The sums. See the module's doc.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    threads: HashMap<ThreadId, ThreadAccount>,
-    folded: HashMap<u64, ProcessAccount>,
-    published: HashMap<u64, ProcessAccount>,
-    running: HashMap<ThreadId, (u32, Totals)>,
+    /// By cookie.
+    processes: HashMap<u64, Process>,
 }
 
 impl Ledger {
     /// Takes over a reading. A row that a reading missed keeps its last value.
     pub(crate) fn absorb(&mut self, reading: &Reading) {
-        for (tid, thread) in &reading.threads {
-            let id = ThreadId {
-                tid: *tid,
-                cookie: thread.cookie,
-            };
-            let account = self.thread(id, thread.tgid);
-            account.scan_ns = thread.scan_ns;
-            account.scan_cpu_ns = thread.scan_cpu_ns;
+        self.absorb_rows(reading);
+        for process in self.processes.values_mut() {
+            for thread in process.threads.values_mut() {
+                thread.running = None;
+            }
         }
-        for (key, row) in &reading.sched {
-            self.totals(*key, row.cookie, row.tgid).set_sched(row);
-        }
-        for (key, row) in &reading.touch {
-            self.totals(*key, row.cookie, row.tgid).set_touch(row);
-        }
-        for (key, row) in &reading.balance {
-            self.totals(*key, row.cookie, row.tgid).set_balance(row);
-        }
-        self.running.clear();
         for running in &reading.running {
             let mut totals = Totals {
                 on_cpu_ns: running.on_cpu_ns,
@@ -133,22 +145,38 @@ impl Ledger {
                 totals.moves_from[slot] = 1;
             }
             // A thread that has not switched since it is watched has no row, but it is there.
-            self.thread(running.id, running.tgid);
-            self.running.insert(running.id, (running.node, totals));
+            self.thread(running.id, running.tgid).running = Some((running.node, totals));
         }
     }
 
     /// Takes over rows that were read for a last time; who runs is not looked at.
-    pub(crate) fn absorb_last(&mut self, reading: &Reading) {
-        let running = std::mem::take(&mut self.running);
-        self.absorb(reading);
-        self.running = running;
+    pub(crate) fn absorb_rows(&mut self, reading: &Reading) {
+        // A row without a cookie is being made.
+        for (tid, row) in reading.threads.iter().filter(|(_, row)| row.cookie != 0) {
+            let id = ThreadId {
+                tid: *tid,
+                cookie: row.cookie,
+            };
+            let rows = &mut self.thread(id, row.tgid).rows;
+            rows.scan_ns = row.scan_ns;
+            rows.scan_cpu_ns = row.scan_cpu_ns;
+        }
+        for (key, row) in reading.sched.iter().filter(|(_, row)| row.cookie != 0) {
+            self.totals(*key, row.cookie, row.tgid).set_sched(row);
+        }
+        for (key, row) in reading.touch.iter().filter(|(_, row)| row.cookie != 0) {
+            self.totals(*key, row.cookie, row.tgid).set_touch(row);
+        }
+        for (key, row) in reading.balance.iter().filter(|(_, row)| row.cookie != 0) {
+            self.totals(*key, row.cookie, row.tgid).set_balance(row);
+        }
     }
 
-    fn thread(&mut self, id: ThreadId, tgid: u32) -> &mut ThreadAccount {
-        let account = self.threads.entry(id).or_default();
-        account.tgid = tgid;
-        account
+    fn thread(&mut self, id: ThreadId, tgid: u32) -> &mut LiveThread {
+        let process = self.processes.entry(id.cookie).or_default();
+        let thread = process.threads.entry(id.tid).or_default();
+        thread.rows.tgid = tgid;
+        thread
     }
 
     fn totals(&mut self, key: RowKey, cookie: u64, tgid: u64) -> &mut Totals {
@@ -157,85 +185,98 @@ impl Ledger {
             tid: key.tid,
             cookie,
         };
-        self.thread(id, tgid).by_node.entry(key.node).or_default()
+        self.thread(id, tgid)
+            .rows
+            .by_node
+            .entry(key.node)
+            .or_default()
     }
 
     /// Threads that have ended: those that `is_live` doesn't know. The mark that a thread leaves when it begins to exit is
     /// not enough: it may still tear down a large address space, and the last slice counts.
     /// Retire them a tick later, when that slice is in its row.
     pub(crate) fn ended(&self, is_live: impl Fn(&ThreadId) -> bool) -> Vec<ThreadId> {
-        let mut ended: Vec<_> = self
-            .threads
-            .keys()
-            .filter(|id| !is_live(id))
-            .copied()
-            .collect();
+        let mut ended: Vec<_> = self.ids().filter(|id| !is_live(id)).collect();
         ended.sort_unstable();
         ended
     }
 
+    fn ids(&self) -> impl Iterator<Item = ThreadId> {
+        self.processes.iter().flat_map(|(cookie, process)| {
+            process.threads.keys().map(|tid| ThreadId {
+                tid: *tid,
+                cookie: *cookie,
+            })
+        })
+    }
+
+    fn live(&self, id: &ThreadId) -> Option<&LiveThread> {
+        self.processes.get(&id.cookie)?.threads.get(&id.tid)
+    }
+
     /// The nodes on which a thread has rows.
     pub(crate) fn nodes(&self, id: &ThreadId) -> Vec<u32> {
-        self.threads
-            .get(id)
-            .map(|t| t.by_node.keys().copied().collect())
+        self.live(id)
+            .map(|t| t.rows.by_node.keys().copied().collect())
             .unwrap_or_default()
     }
 
     /// Folds a thread, whose rows are deleted, into its process.
     pub(crate) fn fold(&mut self, id: &ThreadId) {
-        if let Some(account) = self.threads.remove(id) {
-            self.folded.entry(id.cookie).or_default().add(&account);
+        let Some(process) = self.processes.get_mut(&id.cookie) else {
+            return;
+        };
+        if let Some(thread) = process.threads.remove(&id.tid) {
+            process.folded.add(&thread.rows);
         }
-        self.running.remove(id);
     }
 
     /// A process's counters now; never less than what was told before.
     pub(crate) fn process(&mut self, cookie: u64) -> &ProcessAccount {
-        let mut now = self.folded.get(&cookie).cloned().unwrap_or_default();
-        for (id, account) in self.threads.iter().filter(|(id, _)| id.cookie == cookie) {
-            now.add(account);
-            if let Some((node, under_way)) = self.running.get(id) {
-                now.by_node.entry(*node).or_default().add(under_way);
-            }
+        let process = self.processes.entry(cookie).or_default();
+        let mut now = process.folded.clone();
+        for thread in process.threads.values() {
+            now.add(&thread.now());
         }
-        let published = self.published.entry(cookie).or_default();
-        published.raise(&now);
-        published
+        process.published.raise(&now);
+        &process.published
     }
 
-    /// A live thread's counters, its slice under way included.
-    pub(crate) fn live_thread(&self, id: &ThreadId) -> Option<ThreadAccount> {
-        let mut account = self.threads.get(id)?.clone();
-        if let Some((node, under_way)) = self.running.get(id) {
-            account.by_node.entry(*node).or_default().add(under_way);
+    /// A live thread's counters, its slice under way included; never less than what was told before.
+    pub(crate) fn live_thread(&mut self, id: &ThreadId) -> Option<ThreadAccount> {
+        let thread = self
+            .processes
+            .get_mut(&id.cookie)?
+            .threads
+            .get_mut(&id.tid)?;
+        let mut now = thread.now();
+        for (node, totals) in &now.by_node {
+            thread.published.entry(*node).or_default().raise(totals);
         }
-        Some(account)
+        now.by_node.clone_from(&thread.published);
+        Some(now)
     }
 
     /// Whether a process still has threads that were not folded.
     pub(crate) fn has_threads(&self, cookie: u64) -> bool {
-        self.threads.keys().any(|id| id.cookie == cookie)
+        self.processes
+            .get(&cookie)
+            .is_some_and(|p| !p.threads.is_empty())
     }
 
     /// Forgets a process.
     pub(crate) fn forget(&mut self, cookie: u64) {
-        self.folded.remove(&cookie);
-        self.published.remove(&cookie);
-        self.threads.retain(|id, _| id.cookie != cookie);
+        self.processes.remove(&cookie);
     }
 
-    /// Forgets what belongs to no process of `known`: rows of a process that was let go.
+    /// Forgets processes that are not `known`: rows of one that was let go. Returns their threads and those rows' nodes.
     pub(crate) fn retain(&mut self, known: &HashSet<u64>) -> Vec<(ThreadId, Vec<u32>)> {
         let strangers: Vec<_> = self
-            .threads
-            .iter()
-            .filter(|(id, _)| !known.contains(&id.cookie))
-            .map(|(id, account)| (*id, account.by_node.keys().copied().collect()))
+            .ids()
+            .filter(|id| !known.contains(&id.cookie))
+            .map(|id| (id, self.nodes(&id)))
             .collect();
-        for (id, _) in &strangers {
-            self.threads.remove(id);
-        }
+        self.processes.retain(|cookie, _| known.contains(cookie));
         strangers
     }
 }

@@ -161,3 +161,31 @@ fn threads_that_nobody_knows_any_more_have_ended() {
         }]
     );
 }
+
+#[test]
+fn a_threads_count_never_falls_either() {
+    let id = ThreadId {
+        tid: 10,
+        cookie: COOKIE,
+    };
+    let mut ledger = Ledger::default();
+    let mut r = reading(&[(10, false)], &[]);
+    r.running = vec![running(6_000, None)];
+    ledger.absorb(&r);
+    assert_eq!(
+        ledger.live_thread(&id).unwrap().by_node[&1].on_cpu_ns,
+        6_000
+    );
+    ledger.absorb(&reading(&[(10, false)], &[]));
+    assert_eq!(
+        ledger.live_thread(&id).unwrap().by_node[&1].on_cpu_ns,
+        6_000
+    );
+}
+
+#[test]
+fn a_row_that_is_being_made_is_nobodys() {
+    let mut ledger = Ledger::default();
+    ledger.absorb(&reading(&[], &[sched(10, 0, 0, 0)]));
+    assert!(!ledger.has_threads(0));
+}

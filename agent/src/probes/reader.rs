@@ -97,13 +97,13 @@ impl Reader {
         for (tid, run_time_ns) in threads {
             let thread = registered(tracked.cookie, tgid, *run_time_ns);
             self.threads.insert(tid, thread, BPF_ANY).with_context(|| {
-                format!("process {tgid} cannot be tracked: the table of threads is full")
+                format!("process {tgid} is not watched: the table of threads is full")
             })?;
         }
         self.tracked
             .insert(tgid, tracked, BPF_ANY)
             .with_context(|| {
-                format!("process {tgid} cannot be tracked: the table of processes is full")
+                format!("process {tgid} is not watched: the table of processes is full")
             })?;
         Ok(tracked)
     }
@@ -171,12 +171,16 @@ impl Reader {
         let find = |(index, cpu): (usize, &Cpu)| {
             let node = (*self.node_of_cpu.get(index)?)?;
             let tid = u32::try_from(cpu.tid).ok().filter(|tid| *tid != 0)?;
-            let thread = known.get(&tid);
+            // A row of a thread that gave up its tid says nothing of its successor.
+            let theirs = owner(tid);
+            let thread = known
+                .get(&tid)
+                .filter(|t| t.exited == 0 && theirs.is_none_or(|owner| owner.cookie == t.cookie));
             let known_owner = thread.map(|t| Owner {
                 tgid: t.tgid,
                 cookie: t.cookie,
             });
-            let Owner { tgid, cookie } = known_owner.or_else(|| owner(tid))?;
+            let Owner { tgid, cookie } = known_owner.or(theirs)?;
             let counted = thread.map_or(0, |t| t.run_time_ns);
             let last = thread.map_or(NO_NODE, |t| t.last_node);
             let running = Running {
@@ -205,7 +209,7 @@ impl Reader {
         for id in ended {
             let nodes = ledger.nodes(id);
             let last = self.of_thread(id, &nodes);
-            ledger.absorb_last(&last);
+            ledger.absorb_rows(&last);
             self.remove(id, &last);
             ledger.fold(id);
         }

@@ -9,6 +9,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
+/// How many snapshots in a row may fail: a CPU that goes offline in the middle of a read makes one fail.
+const MOST_FAILURES: u32 = 10;
+
 /// A running sampler. Dropping it stops the thread and detaches the probes.
 pub(crate) struct Feed {
     snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
@@ -24,11 +27,17 @@ impl Feed {
         let run = move || {
             let mut sampler = sampler;
             let mut next = Instant::now();
+            let mut failures = 0;
             loop {
                 match sampler.tick() {
                     Ok(snapshot) => {
+                        failures = 0;
                         // Nobody may be watching; the counters go on all the same.
                         sender.send_replace(Some(Arc::new(snapshot)));
+                    }
+                    Err(error) if failures < MOST_FAILURES => {
+                        failures += 1;
+                        tracing::warn!("no snapshot this time: {error:#}");
                     }
                     Err(error) => {
                         tracing::error!("sampling stopped: {error:#}");

@@ -3,16 +3,17 @@
 //! Each tick it asks the scanner who is there, the kernel side what they did, and procfs what they are; the ledger and
 //! the model do the thinking. It blocks for a few milliseconds and so has a thread of its own ([`feed`]).
 
+mod coverage;
 pub(crate) mod feed;
 mod placement;
 mod watched;
 
-use crate::engines::scan::Scanner;
+use crate::engines::scan::{Found, Scanner};
 use crate::engines::selection::Selection;
 use crate::host::cpu_time::{CpuTime, busy_by_node, read_cpu_times};
 use crate::host::kernel::{read_host, read_numa_balancing};
 use crate::host::pid_namespace::require_host_pids;
-use crate::host::process::ProcessDir;
+use crate::host::process::{ProcessDir, descendants, own_pid};
 use crate::host::root::Root;
 use crate::host::self_cost::read_self_cost;
 use crate::host::topology::read_topology;
@@ -25,8 +26,9 @@ use crate::probes::reader::{Happened, Owner, Reader, now_ns};
 use crate::probes::slots::Slots;
 use agent_ebpf::Tracked;
 use anyhow::{Context, Result};
-use model::signal::{Signal, SignalName, SignalState};
-use model::snapshot::{BalancingCounters, Coverage, Host, Lost, SCHEMA_VERSION, Snapshot};
+use model::process::Process;
+use model::signal::{Signal, SignalState};
+use model::snapshot::{Host, Lost, SCHEMA_VERSION, Snapshot};
 use model::time::Timestamp;
 use model::topology::Topology;
 use placement::Placements;
@@ -61,12 +63,13 @@ pub(crate) struct Sampler {
     /// The cookie of the newest process of each pid.
     current: HashMap<u32, u64>,
     /// Processes that ended, kept for later snapshots.
-    ended: Vec<model::process::Process>,
+    ended: Vec<Process>,
     /// Threads that had ended by the last tick: their last slice is in their rows by now.
     ending: HashSet<ThreadId>,
     host: Host,
-    at_start: BalancingCounters,
-    attributed_before: BalancingCounters,
+    account: coverage::Account,
+    /// Processes that should be watched and found no room.
+    unwatched: u64,
     cpu_times: BTreeMap<u32, CpuTime>,
 }
 
@@ -90,12 +93,12 @@ impl Sampler {
         signals.push(placement::signal(&root));
         let reader = Reader::new(attached, &topology, slots.table(&topology))?;
         let mut sampler = Self {
-            scanner: Scanner::new(root.clone(), options.selection, std::process::id()),
+            scanner: Scanner::new(root.clone(), options.selection, own_pid(&root)),
             placements: Placements::start(root.clone())?,
             host: read_host(&root)?,
             cpu_times: read_cpu_times(&root)?,
-            at_start: BalancingCounters::default(),
-            attributed_before: BalancingCounters::default(),
+            account: coverage::Account::new(read_balancing(&root)?),
+            unwatched: 0,
             keep_ended: options.keep_ended,
             ledger: Ledger::default(),
             watched: BTreeMap::new(),
@@ -107,7 +110,6 @@ impl Sampler {
             slots,
             signals,
         };
-        sampler.at_start = read_balancing(&sampler.root)?;
         sampler.follow(&Happened::default())?;
         Ok(sampler)
     }
@@ -164,14 +166,14 @@ impl Sampler {
                 now,
             ));
         }
+        let counted = read_balancing(&self.root)?;
+        let coverage = self.account.coverage(&counted, &processes, &signals);
         self.let_go(&processes);
-        processes.extend(self.ended.iter().cloned());
-        processes.sort_by_key(|p| (p.pid, p.start_time));
-        processes.dedup_by_key(|p| (p.pid, p.start_time));
         let (rows, news) = self.reader.lost();
+        let rows = rows.map(|rows| rows + self.unwatched);
         self.host.lost = Lost { rows, news };
         self.host.agent = read_self_cost(&self.root);
-        let coverage = self.coverage(&processes, &signals)?;
+        processes.sort_by_key(|p| (p.pid, p.start_time));
         Ok(Snapshot {
             schema_version: SCHEMA_VERSION,
             taken_at: Timestamp(SystemTime::now()),
@@ -182,6 +184,18 @@ impl Sampler {
             coverage,
             processes,
         })
+    }
+
+    /// The last snapshot of a span: processes that ended within it are there too.
+    ///
+    /// # Errors
+    /// As [`Self::tick`].
+    pub(crate) fn finish(&mut self) -> Result<Snapshot> {
+        let ended = std::mem::take(&mut self.ended);
+        let mut snapshot = self.tick()?;
+        snapshot.processes.extend(ended);
+        snapshot.processes.sort_by_key(|p| (p.pid, p.start_time));
+        Ok(snapshot)
     }
 
     /// Brings the set of watched processes up to date: selected ones, and children that the kernel side added.
@@ -212,11 +226,12 @@ impl Sampler {
                 .filter(|w| w.id() == (found.pid, found.start_time));
             if let Some(watched) = known {
                 watched.update(found);
-            } else {
-                let threads = run_times(&self.root, found.pid);
-                let entry = self.reader.track(found.pid, &threads)?;
+            } else if let Some(entry) = self.track(found.pid) {
                 self.watch(Watched::found(found, &entry));
             }
+        }
+        if !changes.added.is_empty() {
+            self.watch_descendants(&changes.added)?;
         }
         for found in &changes.updated {
             if let Some(watched) = self.newest(found.pid) {
@@ -226,6 +241,39 @@ impl Sampler {
         let tracked = self.reader.tracked()?;
         for watched in self.watched.values_mut() {
             watched.note(tracked.get(&watched.id().0));
+        }
+        Ok(())
+    }
+
+    /// Begins to count a process; `None` where there is no room, which is counted too.
+    fn track(&mut self, pid: u32) -> Option<Tracked> {
+        let threads = run_times(&self.root, pid);
+        match self.reader.track(pid, &threads) {
+            Ok(entry) => Some(entry),
+            Err(error) => {
+                self.unwatched += 1;
+                tracing::warn!("{error:#}");
+                None
+            }
+        }
+    }
+
+    /// Children that a process had before it was watched; later ones are added by the kernel side.
+    fn watch_descendants(&mut self, added: &[Found]) -> Result<()> {
+        let ancestors: Vec<u32> = added.iter().map(|found| found.pid).collect();
+        let own = own_pid(&self.root);
+        for (pid, parent) in descendants(&self.root, &ancestors)? {
+            if pid == own || self.current.contains_key(&pid) {
+                continue;
+            }
+            if let Some(entry) = self.track(pid) {
+                let entry = Tracked { parent, ..entry };
+                let parent = self
+                    .current
+                    .get(&parent)
+                    .and_then(|cookie| self.watched.get(cookie));
+                self.watch(Watched::child(&self.root, pid, &entry, parent));
+            }
         }
         Ok(())
     }
@@ -281,7 +329,7 @@ impl Sampler {
     }
 
     /// Lets go of processes that have ended and whose threads are all folded: this snapshot is their last.
-    fn let_go(&mut self, reported: &[model::process::Process]) {
+    fn let_go(&mut self, reported: &[Process]) {
         let gone: Vec<u64> = self
             .watched
             .iter()
@@ -308,9 +356,8 @@ impl Sampler {
         }
     }
 
-    fn remember(&mut self, process: &model::process::Process) {
-        let counted = attributed([process]);
-        add(&mut self.attributed_before, &counted);
+    fn remember(&mut self, process: &Process) {
+        self.account.let_go(process);
         if self.keep_ended {
             self.ended.push(process.clone());
         }
@@ -326,66 +373,6 @@ impl Sampler {
         self.cpu_times = times;
         Ok(topology)
     }
-
-    /// The host's own counts since the start beside what tracked processes account for.
-    fn coverage(
-        &self,
-        processes: &[model::process::Process],
-        signals: &[Signal],
-    ) -> Result<Coverage> {
-        let now = read_balancing(&self.root)?;
-        let since =
-            |f: fn(&BalancingCounters) -> Option<u64>| f(&now)?.checked_sub(f(&self.at_start)?);
-        let kept: HashSet<_> = self.ended.iter().map(|p| (p.pid, p.start_time)).collect();
-        let mut sum = attributed(
-            processes
-                .iter()
-                .filter(|p| !kept.contains(&(p.pid, p.start_time))),
-        );
-        add(&mut sum, &self.attributed_before);
-        let live = |name| signals.iter().any(|s| s.name == name && s.is_live());
-        let (hint, migration) = (live(SignalName::Hint), live(SignalName::Migration));
-        Ok(Coverage {
-            host: BalancingCounters {
-                hint_faults: since(|c| c.hint_faults),
-                hint_faults_local: since(|c| c.hint_faults_local),
-                migrated_pages: since(|c| c.migrated_pages),
-            },
-            attributed: BalancingCounters {
-                hint_faults: sum.hint_faults.filter(|_| hint),
-                hint_faults_local: sum.hint_faults_local.filter(|_| hint),
-                migrated_pages: sum.migrated_pages.filter(|_| migration),
-            },
-        })
-    }
-}
-
-fn attributed<'a>(
-    processes: impl IntoIterator<Item = &'a model::process::Process>,
-) -> BalancingCounters {
-    let mut sum = BalancingCounters {
-        hint_faults: Some(0),
-        hint_faults_local: Some(0),
-        migrated_pages: Some(0),
-    };
-    for process in processes {
-        add(
-            &mut sum,
-            &BalancingCounters {
-                hint_faults: process.touches.hint.faults,
-                hint_faults_local: process.touches.hint.local_faults,
-                migrated_pages: process.migrations.pages,
-            },
-        );
-    }
-    sum
-}
-
-fn add(sum: &mut BalancingCounters, more: &BalancingCounters) {
-    let each = |a: &mut Option<u64>, b: Option<u64>| *a = Some(a.unwrap_or(0) + b.unwrap_or(0));
-    each(&mut sum.hint_faults, more.hint_faults);
-    each(&mut sum.hint_faults_local, more.hint_faults_local);
-    each(&mut sum.migrated_pages, more.migrated_pages);
 }
 
 /// A signal as it stands while `kernel.numa_balancing` has this value.

@@ -18,6 +18,9 @@ use std::collections::BTreeMap;
 /// How many ticks a thread's name is believed; threads name themselves shortly after they start.
 const NAME_TICKS: u32 = 10;
 
+/// How many ticks a memory policy is believed: the kernel walks the first mapping to tell it, and that may be a large heap.
+const POLICY_TICKS: u32 = 10;
+
 /// See the module's doc.
 pub(super) struct Watched {
     pid: u32,
@@ -31,6 +34,7 @@ pub(super) struct Watched {
     resident_bytes: Option<u64>,
     cpus_allowed: Option<String>,
     policy: Option<String>,
+    policy_age: u32,
     threads: BTreeMap<u32, Name>,
     window: Window,
     /// The program changed since it was last looked at.
@@ -92,6 +96,7 @@ impl Watched {
             resident_bytes: None,
             cpus_allowed: None,
             policy: None,
+            policy_age: POLICY_TICKS,
             threads: BTreeMap::new(),
             window: Window::default(),
             changed: false,
@@ -157,8 +162,11 @@ impl Watched {
 
     /// Reads what changes from tick to tick. A process that is gone has ended; that is no error.
     pub(super) fn look(&mut self, root: &Root) {
-        if self.read(root).is_err() {
-            self.end();
+        match self.read(root) {
+            Ok(()) => {}
+            Err(error) if error.is_gone() => self.end(),
+            // What was read the last time stands; the probes count on.
+            Err(error) => tracing::debug!("process {}: {error}", self.pid),
         }
     }
 
@@ -175,9 +183,13 @@ impl Watched {
         self.resident_bytes = dir.resident_bytes()?;
         self.cpus_allowed = dir.status()?.cpus_allowed;
         // Without NUMA in the kernel there is no such file, and no policy.
-        self.policy = crate::host::placement::read_policy(&dir, self.pid)
-            .ok()
-            .flatten();
+        self.policy_age += 1;
+        if self.policy_age >= POLICY_TICKS {
+            self.policy_age = 0;
+            self.policy = crate::host::placement::read_policy(&dir, self.pid)
+                .ok()
+                .flatten();
+        }
         if self.changed {
             self.changed = false;
             let argv = dir.command_line()?;
@@ -188,7 +200,8 @@ impl Watched {
             }
         }
         let tids = dir.thread_ids()?;
-        self.threads.retain(|tid, _| tids.contains(tid));
+        self.threads
+            .retain(|tid, _| tids.binary_search(tid).is_ok());
         for tid in tids {
             let known = self
                 .threads
@@ -269,7 +282,7 @@ impl Watched {
         }
     }
 
-    fn thread_reports(&self, ledger: &Ledger, meaning: &Meaning<'_>) -> Vec<Thread> {
+    fn thread_reports(&self, ledger: &mut Ledger, meaning: &Meaning<'_>) -> Vec<Thread> {
         let report = |(tid, name): (&u32, &Name)| {
             let id = ThreadId {
                 tid: *tid,
