@@ -69,11 +69,11 @@ impl PublicCopy {
         );
         let copy = Self(std::env::temp_dir().join(own));
         let public = std::fs::Permissions::from_mode(0o755);
-        let made =
+        let copied =
             std::fs::copy(program, &copy.0).and_then(|_| std::fs::set_permissions(&copy.0, public));
         assert!(
-            made.is_ok(),
-            "{} -> {}: {made:?}",
+            copied.is_ok(),
+            "{} -> {}: {copied:?}",
             program.display(),
             copy.0.display()
         );

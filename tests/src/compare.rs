@@ -16,17 +16,32 @@ pub fn within(what: &str, got: Option<u64>, want: u64, percent: f64) {
     assert!(near, "{what}: {got:?}, not {want} (±{percent} %)");
 }
 
-/// Fails unless `got` is at least `low` and at most `high`, both give or take `percent` and some clock ticks.
+/// Fails unless `got` is at least `low` and at most `high`, both give or take `percent`.
 ///
 /// # Panics
 /// Then.
 #[track_caller]
 pub fn between(what: &str, got: Option<u64>, low: u64, high: u64, percent: f64) {
-    const TICKS_NS: f64 = 12e6;
-    let low = low as f64 * (1.0 - percent / 100.0) - TICKS_NS;
-    let high = high as f64 * (1.0 + percent / 100.0) + TICKS_NS;
+    let low = low as f64 * (1.0 - percent / 100.0);
+    let high = high as f64 * (1.0 + percent / 100.0);
     let inside = got.is_some_and(|got| (low..=high).contains(&(got as f64)));
     assert!(inside, "{what}: {got:?}, not between {low} and {high}");
+}
+
+/// As [`between`], of nanoseconds by a clock that ticks.
+///
+/// # Panics
+/// As [`between`].
+#[track_caller]
+pub fn cpu_time_between(what: &str, got: Option<u64>, low: u64, high: u64, percent: f64) {
+    const TICKS_NS: u64 = 12_000_000;
+    between(
+        what,
+        got,
+        low.saturating_sub(TICKS_NS),
+        high + TICKS_NS,
+        percent,
+    );
 }
 
 /// Fails if CPU time was lost, or if there is more than a process's own clock can have missed when it was read: the
@@ -37,7 +52,7 @@ pub fn between(what: &str, got: Option<u64>, low: u64, high: u64, percent: f64) 
 #[track_caller]
 pub fn no_less(what: &str, got: Option<u64>, process_cpu_time_ns: u64) {
     let missed = process_cpu_time_ns / 16 + 100_000_000;
-    between(
+    cpu_time_between(
         what,
         got,
         process_cpu_time_ns,

@@ -70,6 +70,7 @@ fn play_into(session: &Session, tools: &Tools, report: &mut Report) -> Result<()
             }
         }
     }
+    let born = vmstat()?;
     let mut numawatch = Running::start(&mut command)?;
     let played = watch(&mut numawatch, &mut workloads, report);
     report.stderr = numawatch.stderr_so_far();
@@ -80,6 +81,7 @@ fn play_into(session: &Session, tools: &Tools, report: &mut Report) -> Result<()
     }
     numawatch.interrupt();
     let ended = numawatch.wait();
+    report.vmstat_at_most = grown(&born, &vmstat()?);
     for workload in report.workloads.values_mut() {
         workload.printed_cpu_ns = so_far(workload.pid);
     }
@@ -127,10 +129,7 @@ fn watch(
         };
         report.workloads.insert((*name).to_owned(), done);
     }
-    for (name, after) in vmstat()? {
-        let grown = after.saturating_sub(before.get(&name).copied().unwrap_or(0));
-        report.vmstat.insert(name, grown);
-    }
+    report.vmstat = grown(&before, &vmstat()?);
     Ok(began)
 }
 
@@ -158,6 +157,16 @@ fn end(running: &mut Running) -> Result<Option<Truth>> {
         .map(serde_json::from_str)
         .transpose()
         .context("its last line")
+}
+
+fn grown(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let grown = |(name, after): (&String, &u64)| {
+        (
+            name.clone(),
+            after.saturating_sub(before.get(name).copied().unwrap_or(0)),
+        )
+    };
+    after.iter().map(grown).collect()
 }
 
 fn vmstat() -> Result<BTreeMap<String, u64>> {

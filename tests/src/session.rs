@@ -57,8 +57,11 @@ pub struct Report {
     pub exit_code: Option<i32>,
     /// What it wrote to stderr.
     pub stderr: String,
-    /// `/proc/vmstat` when the workloads were about to begin, and when they had done: growth of each counter.
+    /// Growth of each counter of `/proc/vmstat` while numawatch surely watched: from the moment when it said so to
+    /// the moment when it was told to print.
     pub vmstat: BTreeMap<String, u64>,
+    /// The same over all of numawatch's life: more can't have been seen.
+    pub vmstat_at_most: BTreeMap<String, u64>,
     /// What went wrong with the session itself.
     pub error: Option<String>,
 }

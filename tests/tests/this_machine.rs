@@ -7,7 +7,7 @@
 use model::signal::{SignalName, SignalState};
 use std::sync::OnceLock;
 use tests::built::tools;
-use tests::compare::{between, cpu_time, no_less, pairs, sum};
+use tests::compare::{cpu_time, cpu_time_between, no_less, pairs, sum};
 use tests::play::play;
 use tests::session::{Report, Session};
 use tests::sessions::{ONE_NODE, ONE_NODE_NEVER_SLEEP};
@@ -127,7 +127,7 @@ fn a_thread_that_computes_without_switching_is_not_idle() {
     for name in ["spin", "already"] {
         let told = report.workload(name);
         let seen = report.process(told.pid).cpu_time_ns_by_node;
-        between(
+        cpu_time_between(
             name,
             seen.as_ref().map(sum),
             told.watched_cpu_ns,

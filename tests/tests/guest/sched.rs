@@ -1,7 +1,7 @@
 //! Moves between nodes, and on-CPU time per node.
 
 use model::process::ByNode;
-use tests::compare::{between, cpu_time, moves, no_less, pairs, sum, within};
+use tests::compare::{cpu_time, cpu_time_between, moves, no_less, pairs, sum, within};
 use tests::vm::Guest;
 
 on_each_kernel!(
@@ -135,7 +135,7 @@ fn still_computing(guest: &Guest, workload: &str, node: u32) {
         .cpu_time_ns_by_node
         .unwrap_or_default();
     let seen = seen.get(&node).copied();
-    between(
+    cpu_time_between(
         workload,
         seen,
         told.watched_cpu_ns,
