@@ -168,6 +168,7 @@ impl Children {
         let region = Region::anonymous(self.pages as usize)?;
         region.write(region.all());
         sys::set_policy(Policy::Default)?;
+        let pages_by_node = region.pages_by_node()?;
         compute_for(self.spin_ms * 1_000_000);
         let mut children = self.bear(stage, depth)?;
         let mut descendants = Vec::new();
@@ -175,7 +176,7 @@ impl Children {
             descendants.extend(child.truths()?);
         }
         let mut truth = born.process("child", self.cpu_node);
-        truth.pages_by_node = region.pages_by_node()?;
+        truth.pages_by_node = pages_by_node;
         truth.first_touch = pairs(self.cpu_node, &truth.pages_by_node);
         let mut family = vec![truth];
         family.append(&mut descendants);

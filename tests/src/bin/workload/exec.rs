@@ -131,9 +131,10 @@ impl Exec {
         let region = Region::anonymous(self.pages as usize)?;
         region.write(region.all());
         sys::set_policy(Policy::Default)?;
+        let pages_by_node = region.pages_by_node()?;
         compute_for(self.spin_ms * 1_000_000);
         let mut truth = clock.process("main", self.cpu_node);
-        truth.pages_by_node = region.pages_by_node()?;
+        truth.pages_by_node = pages_by_node;
         truth.first_touch = pairs(self.cpu_node, &truth.pages_by_node);
         truth.dead_threads = u64::from(!self.leader);
         // The pages stay for as long as the program does.
