@@ -54,6 +54,9 @@ pub struct Thread {
     pub tgid: u32,
     /// 1 once it has begun to exit, or has given up this tid in an exec.
     pub exited: u32,
+    /// The kernel's task at its last switch-out; 0 before the first. A thread that executes a program takes over its
+    /// leader's tid before it tells so.
+    pub task: u64,
     /// On-CPU nanoseconds on all nodes since it is watched.
     pub on_cpu_ns: u64,
     /// The scheduler's own account of its run time (`sum_exec_runtime`) up to which `on_cpu_ns` counts.
@@ -240,7 +243,7 @@ mod user {
 
 const _: () = {
     use core::mem::size_of;
-    assert!(size_of::<Thread>() == 8 + 2 * 4 + 6 * 8 + 8 * 4);
+    assert!(size_of::<Thread>() == 8 + 2 * 4 + 7 * 8 + 8 * 4);
     assert!(size_of::<SchedRow>() == (3 + SLOTS) * 8);
     assert!(size_of::<TouchRow>() == (3 + 2 * SLOTS) * 8);
     assert!(size_of::<BalanceRow>() == (5 + 2 * SLOTS) * 8);

@@ -3,7 +3,7 @@
 //! Traces the tracepoints `sched_process_fork`, `sched_process_exec` and `sched_process_exit` (BTF-typed, Linux 5.5 and
 //! later). Produces `Tracked` of children, `Thread::exited`, `Tracked::exited` and `News`.
 
-use agent_ebpf::{Lost, NEWS_EXEC, NEWS_EXIT, NEWS_FORK, NO_NODE, News, Tracked};
+use agent_ebpf::{Lost, NEWS_EXEC, NEWS_EXIT, NEWS_FORK, NO_NODE, News, Thread, Tracked};
 use aya_ebpf::bindings::BPF_ANY;
 use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use aya_ebpf::macros::btf_tracepoint;
@@ -59,10 +59,23 @@ fn born(tgid: u32, tid: u32) {
     if let Some(thread) = THREADS.get_ptr_mut(tid) {
         // SAFETY: its predecessor is gone, and it does not run yet.
         unsafe {
-            (*thread).run_time_ns = 0;
-            (*thread).last_node = NO_NODE;
+            begin_anew(thread);
             (*thread).exited = 0;
         }
+    }
+}
+
+/// Another thread has the tid now.
+///
+/// # Safety
+/// `thread` is a value of `THREADS` that nobody else writes.
+#[inline(always)]
+unsafe fn begin_anew(thread: *mut Thread) {
+    // SAFETY: the caller's.
+    unsafe {
+        (*thread).task = 0;
+        (*thread).run_time_ns = 0;
+        (*thread).last_node = NO_NODE;
     }
 }
 
@@ -80,19 +93,21 @@ pub(crate) fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
     if old_tid == tid {
         return 0;
     }
-    let Some(before) = THREADS.get_ptr_mut(old_tid) else {
-        return 0;
-    };
     let Some(now) = rows::thread(&current) else {
         return 0;
     };
     // SAFETY: both are this thread's now.
     unsafe {
-        if (*before).cookie == current.cookie {
-            (*now).last_node = (*before).last_node;
-            (*now).run_time_ns = (*before).run_time_ns;
-            (*before).last_node = NO_NODE;
-            (*before).exited = 1;
+        match THREADS.get_ptr_mut(old_tid) {
+            Some(before) if (*before).cookie == current.cookie => {
+                (*now).last_node = (*before).last_node;
+                (*now).run_time_ns = (*before).run_time_ns;
+                (*now).task = (*before).task;
+                (*before).last_node = NO_NODE;
+                (*before).exited = 1;
+            }
+            // It has not switched since its birth: all of its run time is to be counted.
+            _ => begin_anew(now),
         }
         (*now).exited = 0;
     }

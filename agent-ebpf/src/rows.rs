@@ -139,7 +139,7 @@ row!(SchedRow, BLANK_SCHED, on_cpu_ns: 0, moves_from: [0; SLOTS]);
 row!(TouchRow, BLANK_TOUCH, swap_in: 0, first_touch: [0; SLOTS], map: [0; SLOTS]);
 row!(BalanceRow, BLANK_BALANCE, hint_faults: 0, hint_faults_local: 0, failed_pages: 0,
     hint_pages: [0; SLOTS], migrated_from: [0; SLOTS]);
-row!(Thread, BLANK_THREAD, exited: 0, on_cpu_ns: 0, run_time_ns: 0, scan_ns: 0, scan_cpu_ns: 0, scan_began_ns: 0,
+row!(Thread, BLANK_THREAD, exited: 0, task: 0, on_cpu_ns: 0, run_time_ns: 0, scan_ns: 0, scan_cpu_ns: 0, scan_began_ns: 0,
     scan_began_cpu_ns: 0, last_node: NO_NODE, hint_node: NO_NODE, hint_cpu_node: 0, in_swap: 0, in_migration: 0,
     pending_pages: 0, pending_node: NO_NODE, fault: 0);
 

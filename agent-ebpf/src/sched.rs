@@ -46,11 +46,19 @@ fn leave(ctx: &BtfTracePointContext, current: &Current) {
     let (Some(thread), Some(row)) = (rows::thread(current), rows::sched_row(current, node)) else {
         return;
     };
-    let Some(run_time) = kernel::task_run_time(ctx.arg(1)) else {
+    let task: *const u8 = ctx.arg(1);
+    let Some(run_time) = kernel::task_run_time(task) else {
         return;
     };
     // SAFETY: this thread's own rows.
     unsafe {
+        let owner = (*thread).task;
+        if owner != 0 && owner != task as u64 {
+            // A thread in the middle of an exec has its leader's tid already. When the exec is told, its own state comes
+            // along, and this slice counts with the next.
+            return;
+        }
+        (*thread).task = task as u64;
         let before = (*thread).run_time_ns;
         (*thread).run_time_ns = run_time;
         if run_time < before {

@@ -10,6 +10,7 @@ fn thread(cookie: u64, exited: bool) -> Thread {
         cookie,
         tgid: 10,
         exited: exited.into(),
+        task: 0,
         on_cpu_ns: 0,
         run_time_ns: 0,
         scan_ns: 7,

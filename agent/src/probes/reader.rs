@@ -171,16 +171,17 @@ impl Reader {
         let find = |(index, cpu): (usize, &Cpu)| {
             let node = (*self.node_of_cpu.get(index)?)?;
             let tid = u32::try_from(cpu.tid).ok().filter(|tid| *tid != 0)?;
-            // A row of a thread that gave up its tid says nothing of its successor.
-            let theirs = owner(tid);
-            let thread = known
-                .get(&tid)
-                .filter(|t| t.exited == 0 && theirs.is_none_or(|owner| owner.cookie == t.cookie));
-            let known_owner = thread.map(|t| Owner {
-                tgid: t.tgid,
-                cookie: t.cookie,
-            });
-            let Owner { tgid, cookie } = known_owner.or(theirs)?;
+            let (thread, owner) = match (known.get(&tid), owner(tid)) {
+                // The tid changes hands: the row is its last owner's, and the next one's is not made yet.
+                (Some(thread), _) if thread.exited != 0 => return None,
+                (Some(thread), Some(owner)) if owner.cookie != thread.cookie => return None,
+                (Some(thread), _) => {
+                    let Thread { tgid, cookie, .. } = **thread;
+                    (Some(thread), Owner { tgid, cookie })
+                }
+                (None, owner) => (None, owner?),
+            };
+            let Owner { tgid, cookie } = owner;
             let counted = thread.map_or(0, |t| t.run_time_ns);
             let last = thread.map_or(NO_NODE, |t| t.last_node);
             let running = Running {
@@ -304,6 +305,7 @@ fn registered(cookie: u64, tgid: u32, run_time_ns: u64) -> Thread {
         cookie,
         tgid,
         exited: 0,
+        task: 0,
         on_cpu_ns: 0,
         run_time_ns,
         scan_ns: 0,
