@@ -66,6 +66,8 @@ pub(crate) fn hint_fault(ctx: FEntryContext) -> i32 {
     let pages: u32 = ctx.arg(2);
     let flags: u32 = ctx.arg(3);
     let pages = u64::from(pages);
+    // Unless the tracepoint of the second rung counts the same.
+    let counts_migration = !rows::may_count(may_count::MIGRATION);
     // SAFETY: this thread's own state.
     let (before, cpu_node) = unsafe {
         let before = (*thread).hint_node;
@@ -96,13 +98,14 @@ pub(crate) fn hint_fault(ctx: FEntryContext) -> i32 {
             if flags & FAULT_LOCAL != 0 {
                 (*row).hint_faults_local += 1;
             }
-            if flags & MIGRATE_FAIL != 0 {
+            if flags & MIGRATE_FAIL != 0 && counts_migration {
                 (*row).failed_pages += pages;
             }
             rows::add(&raw mut (*row).hint_pages, slot, pages);
         }
     }
     if flags & MIGRATED != 0
+        && counts_migration
         && let Some(row) = rows::balance_row(&current, memory_node)
     {
         let from = if before == NO_NODE {

@@ -291,7 +291,9 @@ impl Sampler {
     fn count(&mut self) -> Result<()> {
         let mut owners: HashMap<u32, Owner> = HashMap::new();
         for watched in self.watched.values() {
-            for tid in watched.tids() {
+            // The leader's tid is there as long as its process: an exec hands it from thread to thread.
+            let leader = Some(watched.id().0).filter(|_| !watched.has_ended());
+            for tid in watched.tids().chain(leader) {
                 owners.insert(
                     tid,
                     Owner {
