@@ -313,6 +313,24 @@ pub const TRACEPOINTS_BALANCING: Session = Session {
     )],
 };
 
+/// Signals whose programs count the same thing, on different rungs.
+pub const MIXED_RUNGS: Session = Session {
+    name: "mixed-rungs",
+    watch: Watch::All,
+    options: "--mechanism first_touch=tp_btf --mechanism migration=tp_btf",
+    settings: BALANCING_ALL.settings,
+    workloads: &[
+        (
+            "one-way",
+            "balance --pages 8192 --memory-node 0 --on 1:1 --again 300 --until-migrated 7500",
+        ),
+        (
+            "shm",
+            "touch --kind shm --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+    ],
+};
+
 /// Exact counts on any machine: everything on node 0, and no setting is touched.
 pub const ONE_NODE: Session = Session {
     name: "one-node",
@@ -357,4 +375,5 @@ pub const ALL: &[Session] = &[
     SWAP,
     TRACEPOINTS,
     TRACEPOINTS_BALANCING,
+    MIXED_RUNGS,
 ];

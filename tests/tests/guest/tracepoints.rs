@@ -12,6 +12,7 @@ on_kernel_6_12!(
     a_page_made_in_another_process_s_memory_is_nobody_s_touch_without_fentry,
     migrated_pages_match_vmstat_without_fentry,
     the_weaker_rung_says_what_it_cannot_see,
+    signals_on_different_rungs_count_nothing_twice,
 );
 
 on_kernel_6_1!(a_kernel_that_cannot_do_it_says_why);
@@ -62,7 +63,25 @@ fn a_page_made_in_another_process_s_memory_is_nobody_s_touch_without_fentry(gues
 }
 
 fn migrated_pages_match_vmstat_without_fentry(guest: &Guest) {
-    let report = guest.session("tracepoints-balancing");
+    migrated_pages_match_vmstat(guest, "tracepoints-balancing");
+}
+
+fn signals_on_different_rungs_count_nothing_twice(guest: &Guest) {
+    migrated_pages_match_vmstat(guest, "mixed-rungs");
+    let report = guest.session("mixed-rungs");
+    for workload in ["one-way", "shm"] {
+        for truth in &report.workload(workload).truth.processes {
+            let touches = report.process(truth.pid).touches;
+            let what = format!("{workload}, {}", truth.part);
+            pairs(&what, &touches.first_touch, &truth.first_touch);
+            pairs(&what, &touches.map, &truth.map);
+        }
+    }
+}
+
+#[track_caller]
+fn migrated_pages_match_vmstat(guest: &Guest, session: &str) {
+    let report = guest.session(session);
     let processes = report.snapshot().processes;
     let pages: Option<Vec<u64>> = processes
         .iter()
