@@ -80,7 +80,7 @@ pub async fn run(
         };
         if matches!(event, Some(Event::Resize(..))) {
             // A window that shrinks and grows back between two frames has the old size and not the old content.
-            screen.terminal.clear().context("writing to the terminal")?;
+            screen.blank().context("writing to the terminal")?;
         }
         action = event.map_or(Action::Nothing, |event| app.apply(event));
     }

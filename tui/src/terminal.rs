@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use crossterm::cursor::Show;
 use crossterm::execute;
 use crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -32,6 +32,14 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
+    /// Empties the screen, and what is remembered of it, so that the next picture is drawn whole. The terminal's own
+    /// `clear` asks for the cursor's position, and the answer would be read as keys.
+    pub(crate) fn blank(&mut self) -> std::io::Result<()> {
+        execute!(self.terminal.backend_mut(), Clear(ClearType::All))?;
+        self.terminal.swap_buffers();
+        Ok(())
+    }
+
     /// Takes the terminal. Fails in one line where there is none.
     pub(crate) fn take() -> anyhow::Result<Self> {
         if !stdin().is_terminal() || !stdout().is_terminal() {
