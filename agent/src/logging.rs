@@ -19,13 +19,20 @@ pub(crate) fn to_stderr() {
     let _ = log.try_init();
 }
 
-/// Logs to a file, by default `numawatch/tui.log` in the user's state directory; says where.
+/// Logs to a file, by default `numawatch/tui.log` in the user's state directory where that can be
+/// written.
 ///
 /// # Errors
 /// If the file can't be opened.
-pub(crate) fn to_file(path: Option<&Path>) -> Result<PathBuf> {
+pub(crate) fn to_file(path: Option<&Path>) -> Result<()> {
+    let is_default = path.is_none();
     let path = path.map_or_else(default_path, Path::to_path_buf);
-    let file = open(&path).with_context(|| {
+    let opened = open(&path);
+    if opened.is_err() && is_default {
+        // Nobody asked for this file: the dashboard is worth more than its log.
+        return Ok(());
+    }
+    let file = opened.with_context(|| {
         format!(
             "cannot write the log {}; name another with --log-file",
             path.display()
@@ -36,7 +43,7 @@ pub(crate) fn to_file(path: Option<&Path>) -> Result<PathBuf> {
         .with_ansi(false)
         .with_writer(std::sync::Mutex::new(file));
     let _ = log.try_init();
-    Ok(path)
+    Ok(())
 }
 
 fn open(path: &Path) -> std::io::Result<File> {

@@ -8,11 +8,7 @@ use anyhow::{Context, Result};
 use model::snapshot::Snapshot;
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
-
-/// How long the last snapshot waits for placements that are being read.
-const SETTLE: Duration = Duration::from_secs(5);
 
 pub(super) fn run(options: &Options) -> Result<ExitCode> {
     logging::to_stderr();
@@ -46,7 +42,6 @@ async fn watch(sampler: &mut Sampler, options: &Options) -> Result<Snapshot> {
             () = stop.asked() => true,
         };
         if stopped || Instant::now() >= end {
-            sampler.settle(SETTLE);
             return sampler.finish();
         }
     }

@@ -10,7 +10,7 @@ use crate::host::root::{Root, text};
 use crate::host::status::{self, Status};
 use procfs::process::StatFlags;
 use procfs::{ProcError, page_size};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::DirEntryExt;
@@ -77,6 +77,19 @@ pub(crate) fn own_pid(root: &Root) -> u32 {
     let link = fs::read_link(root.proc("self")).ok();
     let told = link.and_then(|target| target.to_str()?.parse().ok());
     told.unwrap_or_else(std::process::id)
+}
+
+/// The agent's parent, its parent and so on.
+pub(crate) fn ancestors(root: &Root) -> HashSet<u32> {
+    let mut found = HashSet::new();
+    let mut pid = own_pid(root);
+    while let Ok(stat) = ProcessDir::open(root, pid).and_then(|dir| dir.stat()) {
+        pid = stat.parent_pid;
+        if pid == 0 || !found.insert(pid) {
+            break;
+        }
+    }
+    found
 }
 
 /// Children of `ancestors`, their children and so on, as (pid, parent), parents first. Reads every process's `stat`: 30 ms

@@ -90,6 +90,12 @@ impl Meaning<'_> {
         if !self.live(name) {
             return TouchCounter::default();
         }
+        let pages = by_node.values().map(|t| sum(pick(t))).sum();
+        let mechanism = self.signal(name).and_then(|s| s.mechanism);
+        // The second rung sees some maps only: what it counts is a lower bound, and nothing counted is nothing known.
+        if name == SignalName::Map && mechanism == Some(Mechanism::TpBtf) && pages == 0 {
+            return TouchCounter::default();
+        }
         let spread = self.spread(by_node, pick);
         let pair = |(cpu_node, memory_node, pages)| TouchPair {
             cpu_node,
@@ -97,7 +103,7 @@ impl Meaning<'_> {
             pages,
         };
         TouchCounter {
-            pages: Some(by_node.values().map(|t| sum(pick(t))).sum()),
+            pages: Some(pages),
             local_pages: Some(spread.of(Locality::Local)),
             same_socket_pages: Some(spread.of(Locality::SameSocket)),
             cross_socket_pages: Some(spread.of(Locality::CrossSocket)),

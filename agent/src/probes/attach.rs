@@ -50,10 +50,10 @@ pub(crate) struct Attached {
 pub(crate) enum AttachError {
     /// The kernel's layout isn't known.
     #[error("{0}; without it no probe can be attached")]
-    Layout(#[from] LayoutError),
+    Layout(LayoutError),
     /// The kernel's BTF isn't usable for loading.
     #[error("kernel BTF is not usable: {0}")]
-    Btf(#[from] aya::BtfError),
+    Btf(String),
     /// The kernel refuses to load anything.
     #[error(
         "the kernel refuses eBPF: {0}; run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE"
@@ -70,8 +70,9 @@ pub(crate) fn attach(
     slots: &Slots,
     options: &Options,
 ) -> Result<Attached, AttachError> {
-    let layout = Layout::read(&options.btf)?;
-    let btf = Btf::parse_file(&options.btf, aya::Endianness::default())?;
+    let layout = Layout::read(&options.btf).map_err(AttachError::Layout)?;
+    let btf = Btf::parse_file(&options.btf, aya::Endianness::default())
+        .map_err(|error| AttachError::Btf(one_line(&error)))?;
     let ebpf = load(topology, slots, &layout, &btf)?;
     let mut attacher = Attacher {
         ebpf,

@@ -9,11 +9,11 @@ mod placement;
 mod watched;
 
 use crate::engines::scan::{Found, Scanner};
-use crate::engines::selection::Selection;
+use crate::engines::selection::{Selection, Why};
 use crate::host::cpu_time::{CpuTime, busy_by_node, read_cpu_times};
 use crate::host::kernel::{read_host, read_numa_balancing};
 use crate::host::pid_namespace::require_host_pids;
-use crate::host::process::{ProcessDir, descendants, own_pid};
+use crate::host::process::{ProcessDir, ancestors, descendants, own_pid};
 use crate::host::root::Root;
 use crate::host::self_cost::read_self_cost;
 use crate::host::topology::read_topology;
@@ -48,6 +48,9 @@ pub(crate) struct Options {
     pub(crate) keep_ended: bool,
 }
 
+/// How long the last snapshot of a span waits for placements that are being read.
+const SETTLE: Duration = Duration::from_secs(5);
+
 /// See the module's doc.
 pub(crate) struct Sampler {
     root: Root,
@@ -68,6 +71,10 @@ pub(crate) struct Sampler {
     ending: HashSet<ThreadId>,
     host: Host,
     account: coverage::Account,
+    /// The agent's own parent, its parent and so on.
+    ancestors: HashSet<u32>,
+    /// Start times of the processes that `--pid` named.
+    asked: HashMap<u32, u64>,
     /// Processes that should be watched and found no room.
     unwatched: u64,
     cpu_times: BTreeMap<u32, CpuTime>,
@@ -94,10 +101,12 @@ impl Sampler {
         let reader = Reader::new(attached, &topology, slots.table(&topology))?;
         let mut sampler = Self {
             scanner: Scanner::new(root.clone(), options.selection, own_pid(&root)),
-            placements: Placements::start(root.clone())?,
+            placements: Placements::start(root.clone(), !options.keep_ended)?,
             host: read_host(&root)?,
             cpu_times: read_cpu_times(&root)?,
             account: coverage::Account::new(read_balancing(&root)?),
+            ancestors: ancestors(&root),
+            asked: HashMap::new(),
             unwatched: 0,
             keep_ended: options.keep_ended,
             ledger: Ledger::default(),
@@ -125,11 +134,6 @@ impl Sampler {
             .iter()
             .map(|signal| under_balancing(signal, numa_balancing))
             .collect()
-    }
-
-    /// Waits for placements that are being read, at most this long; for a snapshot that is the only one.
-    pub(crate) fn settle(&mut self, at_most: Duration) {
-        self.placements.settle(at_most);
     }
 
     /// Takes a snapshot.
@@ -191,6 +195,9 @@ impl Sampler {
     /// # Errors
     /// As [`Self::tick`].
     pub(crate) fn finish(&mut self) -> Result<Snapshot> {
+        self.placements.read_now();
+        self.tick()?;
+        self.placements.settle(SETTLE);
         let ended = std::mem::take(&mut self.ended);
         let mut snapshot = self.tick()?;
         snapshot.processes.extend(ended);
@@ -207,6 +214,8 @@ impl Sampler {
         for pid in &executed {
             if let Some(watched) = self.newest(*pid) {
                 watched.executed();
+                let id = watched.id();
+                self.placements.forget(id);
             }
         }
         let tracked = self.reader.tracked()?;
@@ -221,6 +230,9 @@ impl Sampler {
             }
         }
         for found in &changes.added {
+            if !self.is_meant(found) {
+                continue;
+            }
             let known = self
                 .newest(found.pid)
                 .filter(|w| w.id() == (found.pid, found.start_time));
@@ -243,6 +255,18 @@ impl Sampler {
             watched.note(tracked.get(&watched.id().0));
         }
         Ok(())
+    }
+
+    /// Whether the user means this process: `--match` also finds whoever started this agent with the pattern among its
+    /// arguments, and the pid of `--pid` may have come back to another.
+    fn is_meant(&mut self, found: &Found) -> bool {
+        match found.why {
+            Why::Match => !self.ancestors.contains(&found.pid),
+            Why::Pid => {
+                *self.asked.entry(found.pid).or_insert(found.start_time) == found.start_time
+            }
+            Why::All | Why::Engine | Why::Gpu => true,
+        }
     }
 
     /// Begins to count a process; `None` where there is no room, which is counted too.
@@ -379,11 +403,16 @@ impl Sampler {
 
 /// A signal as it stands while `kernel.numa_balancing` has this value.
 fn under_balancing(signal: &Signal, numa_balancing: Option<u32>) -> Signal {
+    if let Some(why) = ladder::idle(signal.name, numa_balancing) {
+        // What the user can change comes first.
+        let reason = match &signal.reason {
+            Some(reason) if !signal.is_live() => format!("{why}; {reason}"),
+            _ => why.to_owned(),
+        };
+        return Signal::unavailable(signal.name, reason);
+    }
     if !signal.is_live() {
         return signal.clone();
-    }
-    if let Some(why) = ladder::idle(signal.name, numa_balancing) {
-        return Signal::unavailable(signal.name, why);
     }
     let mut signal = signal.clone();
     if let Some(caveat) = ladder::caveat(signal.name, numa_balancing) {

@@ -21,6 +21,8 @@ pub(super) struct Placements {
     results: Receiver<(Id, Placement)>,
     known: HashMap<Id, Known>,
     available: bool,
+    /// Whether to read; a snapshot at the end of a span reads at the end only, where its other numbers are from.
+    reading: bool,
 }
 
 #[derive(Default)]
@@ -32,7 +34,7 @@ struct Known {
 
 impl Placements {
     /// Starts the thread; it ends when this is dropped.
-    pub(super) fn start(root: Root) -> Result<Self> {
+    pub(super) fn start(root: Root, reading: bool) -> Result<Self> {
         let (requests, inbox) = channel::<Id>();
         let (outbox, results) = channel();
         let available = is_available(&root);
@@ -51,7 +53,13 @@ impl Placements {
             results,
             known: HashMap::new(),
             available,
+            reading,
         })
+    }
+
+    /// Reads from now on.
+    pub(super) fn read_now(&mut self) {
+        self.reading = true;
     }
 
     /// Takes over what the thread has read since.
@@ -89,8 +97,14 @@ impl Placements {
             return unknown("this kernel has no /proc/PID/numa_maps (CONFIG_NUMA)");
         }
         let Some(resident_bytes) = resident_bytes else {
+            if known.placement.source.is_none() {
+                known.placement = unknown("the process ended before its memory was read");
+            }
             return known.placement.clone();
         };
+        if !self.reading {
+            return known.placement.clone();
+        }
         let age = known
             .asked_ns
             .map(|asked| Duration::from_nanos(now_ns.saturating_sub(asked)));
