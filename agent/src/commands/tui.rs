@@ -14,8 +14,11 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         "the dashboard needs a terminal; for a script use numawatch snapshot --json"
     );
     logging::to_file(options.log_file.as_deref())?;
-    eprintln!("numawatch: attaching probes");
-    let sampler = sampler(&options.watch, false)?;
+    // Taken back when it is done: a refusal then stands alone in its line.
+    eprint!("numawatch: attaching probes");
+    let sampler = sampler(&options.watch, false);
+    eprint!("\r\x1b[K");
+    let sampler = sampler?;
     let feed = Feed::start(sampler, options.watch.interval)?;
     let shown = tui::Options {
         selection: options.watch.words(),
