@@ -34,7 +34,7 @@ pub struct Process {
     pub rank: Option<u32>,
     /// The model that it serves, as named on its command line.
     pub model: Option<String>,
-    /// False once it has ended; it is in one last snapshot.
+    /// False once it has ended; it stays until its last thread is counted, a few snapshots.
     pub alive: bool,
     /// On-CPU nanoseconds by node of the CPU.
     pub cpu_time_ns_by_node: Option<ByNode>,
