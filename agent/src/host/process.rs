@@ -225,18 +225,33 @@ impl ProcessDir {
         {
             return Ok(ns);
         }
+        let ticks = self.thread_stat(tid, |fields| {
+            let user: u64 = fields.get(11)?.parse().ok()?;
+            let system: u64 = fields.get(12)?.parse().ok()?;
+            Some(user + system)
+        })?;
+        Ok(ticks * (1_000_000_000 / procfs::ticks_per_second()))
+    }
+
+    /// A thread's state letter and the CPU that it runs on, or ran on last.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] if the thread ended.
+    pub(crate) fn thread_state(&self, tid: u32) -> Result<(char, usize), Error> {
+        self.thread_stat(tid, |fields| {
+            let state = fields.first()?.chars().next()?;
+            Some((state, fields.get(36)?.parse().ok()?))
+        })
+    }
+
+    /// What `take` finds in a thread's `stat`, whose fields it is given from the state on.
+    fn thread_stat<T>(&self, tid: u32, take: impl Fn(&[&str]) -> Option<T>) -> Result<T, Error> {
         let name = format!("task/{tid}/stat");
         let stat = self.read_start(&name, 4096)?;
         // The name may hold anything, parentheses and blanks included.
-        let ticks = stat.rsplit_once(')').and_then(|(_, fields)| {
-            let mut fields = fields.split_whitespace().skip(11);
-            let user: u64 = fields.next()?.parse().ok()?;
-            let system: u64 = fields.next()?.parse().ok()?;
-            Some(user + system)
-        });
-        ticks
-            .map(|ticks| ticks * (1_000_000_000 / procfs::ticks_per_second()))
-            .ok_or_else(|| Error::format(&self.path(&name), "has no user and system time"))
+        let fields = stat.rsplit_once(')').map(|(_, rest)| rest);
+        let fields: Vec<&str> = fields.unwrap_or_default().split_whitespace().collect();
+        take(&fields).ok_or_else(|| Error::format(&self.path(&name), "lacks fields"))
     }
 
     /// What each of its open files is: the targets of `/proc/PID/fd/*`.

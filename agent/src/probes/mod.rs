@@ -10,5 +10,6 @@ pub(crate) mod ladder;
 pub(crate) mod layout;
 pub(crate) mod ledger;
 pub(crate) mod reader;
+pub(crate) mod running;
 pub(crate) mod slots;
 pub(crate) mod totals;

@@ -1,7 +1,8 @@
 //! Reads the kernel side's maps once a tick, and keeps the set of tracked processes.
 
 use super::attach::Attached;
-use super::ledger::{Ledger, Reading, Running, ThreadId, moved_from};
+use super::ledger::{Ledger, Reading, Running, ThreadId};
+use super::running::{Threads, running};
 use agent_ebpf::{
     BalanceRow, Cpu, LOST_KINDS, Lost, NEWS_EXEC, NO_NODE, NODE_IDS, News, RowKey, SchedRow,
     Thread, TouchRow, Tracked,
@@ -34,15 +35,6 @@ pub(crate) struct Reader {
 pub(crate) struct Happened {
     /// Processes that executed a new program.
     pub(crate) executed: HashSet<u32>,
-}
-
-/// Whom a tid belongs to, by the user side's own knowledge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owner {
-    /// Thread-group id.
-    pub(crate) tgid: u32,
-    /// The process's cookie.
-    pub(crate) cookie: u64,
 }
 
 impl Reader {
@@ -125,29 +117,51 @@ impl Reader {
         Ok(entries(&self.tracked)?.into_iter().collect())
     }
 
-    /// Reads all rows. `owner` tells whose a thread is that the kernel side has not seen yet, `run_time` the scheduler's
-    /// account of a (process, thread), nanoseconds.
-    pub(crate) fn read(
-        &self,
-        owner: impl Fn(u32) -> Option<Owner>,
-        run_time: impl Fn(u32, u32) -> Option<u64>,
-    ) -> Result<Reading> {
+    /// Reads all rows, and who runs.
+    pub(crate) fn read(&self, host: &impl Threads) -> Result<Reading> {
         let before = self.cpu_records()?;
-        let threads = entries(&self.threads)?;
-        let sched = entries(&self.sched)?;
+        let mut threads = entries(&self.threads)?;
+        let mut sched = entries(&self.sched)?;
         let touch = entries(&self.touch)?;
         let balance = entries(&self.balance)?;
-        let mut running = self.running(&before, &threads, owner, run_time);
+        let running = running(
+            &before,
+            &threads,
+            &self.node_of_cpu,
+            |cpu, memory| self.slot_of(cpu, memory),
+            host,
+        );
         let after = self.cpu_records()?;
-        running.retain(|(cpu, _)| before.get(*cpu) == after.get(*cpu));
-        let running = running.into_iter().map(|(_, running)| running).collect();
+        let (running, left): (Vec<_>, Vec<_>) = running
+            .into_iter()
+            .partition(|(cpu, _)| before.get(*cpu) == after.get(*cpu));
+        for (_, left) in &left {
+            self.read_again(left, &mut threads, &mut sched);
+        }
         Ok(Reading {
             threads,
             sched,
             touch,
             balance,
-            running,
+            running: running.into_iter().map(|(_, running)| running).collect(),
         })
+    }
+
+    /// Reads the rows of a thread that left its CPU while they were read: the slice that ended is in them now, and may
+    /// be long. What it has run since is not, and began during this reading.
+    fn read_again(
+        &self,
+        left: &Running,
+        threads: &mut Vec<(u32, Thread)>,
+        sched: &mut Vec<(RowKey, SchedRow)>,
+    ) {
+        let now = self.of_thread(&left.id, &[left.node]);
+        for (tid, thread) in now.threads {
+            replace(threads, tid, thread);
+        }
+        for (key, row) in now.sched {
+            replace(sched, key, row);
+        }
     }
 
     fn cpu_records(&self) -> Result<Vec<Cpu>> {
@@ -156,46 +170,6 @@ impl Reader {
             .get(&0, 0)
             .context("map CPUS cannot be read")?
             .to_vec())
-    }
-
-    /// Who runs on each CPU, by the CPU's index. What no row has of it counts if the CPU has not switched when the rows
-    /// and the run time have been read.
-    fn running(
-        &self,
-        cpus: &[Cpu],
-        threads: &[(u32, Thread)],
-        owner: impl Fn(u32) -> Option<Owner>,
-        run_time: impl Fn(u32, u32) -> Option<u64>,
-    ) -> Vec<(usize, Running)> {
-        let known: HashMap<u32, &Thread> = threads.iter().map(|(tid, t)| (*tid, t)).collect();
-        let find = |(index, cpu): (usize, &Cpu)| {
-            let node = (*self.node_of_cpu.get(index)?)?;
-            let tid = u32::try_from(cpu.tid).ok().filter(|tid| *tid != 0)?;
-            let (thread, owner) = match (known.get(&tid), owner(tid)) {
-                // The tid changes hands: the row is its last owner's, and the next one's is not made yet.
-                (Some(thread), _) if thread.exited != 0 => return None,
-                (Some(thread), Some(owner)) if owner.cookie != thread.cookie => return None,
-                (Some(thread), _) => {
-                    let Thread { tgid, cookie, .. } = **thread;
-                    (Some(thread), Owner { tgid, cookie })
-                }
-                (None, owner) => (None, owner?),
-            };
-            let Owner { tgid, cookie } = owner;
-            let counted = thread.map_or(0, |t| t.run_time_ns);
-            let last = thread.map_or(NO_NODE, |t| t.last_node);
-            let running = Running {
-                id: ThreadId { tid, cookie },
-                tgid,
-                node,
-                moved_from: moved_from(last, node, |cpu_node, memory_node| {
-                    self.slot_of(cpu_node, memory_node)
-                }),
-                on_cpu_ns: run_time(tgid, tid)?.saturating_sub(counted),
-            };
-            Some((index, running))
-        };
-        cpus.iter().enumerate().filter_map(find).collect()
     }
 
     fn slot_of(&self, cpu_node: u32, memory_node: u32) -> usize {
@@ -300,7 +274,7 @@ impl Reader {
 }
 
 /// The state of a thread that exists before its process is watched.
-fn registered(cookie: u64, tgid: u32, run_time_ns: u64) -> Thread {
+pub(crate) fn registered(cookie: u64, tgid: u32, run_time_ns: u64) -> Thread {
     Thread {
         cookie,
         tgid,
@@ -347,6 +321,13 @@ fn entries<K: Pod, V: Pod>(map: &BpfHashMap<MapData, K, V>) -> Result<Vec<(K, V)
         }
     }
     Ok(entries)
+}
+
+fn replace<K: PartialEq, V>(rows: &mut Vec<(K, V)>, key: K, row: V) {
+    match rows.iter_mut().find(|(known, _)| *known == key) {
+        Some((_, known)) => *known = row,
+        None => rows.push((key, row)),
+    }
 }
 
 fn hash<K: Pod, V: Pod>(ebpf: &mut Ebpf, name: &str) -> Result<BpfHashMap<MapData, K, V>> {

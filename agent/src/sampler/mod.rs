@@ -22,7 +22,8 @@ use crate::probes::assemble::Meaning;
 use crate::probes::attach::{self, attach};
 use crate::probes::ladder;
 use crate::probes::ledger::{Ledger, ThreadId};
-use crate::probes::reader::{Happened, Owner, Reader, now_ns};
+use crate::probes::reader::{Happened, Reader, now_ns};
+use crate::probes::running::{Owner, Threads};
 use crate::probes::slots::Slots;
 use agent_ebpf::Tracked;
 use anyhow::{Context, Result};
@@ -327,15 +328,10 @@ impl Sampler {
                 );
             }
         }
-        let reading = self.reader.read(
-            |tid| owners.get(&tid).copied(),
-            |pid, tid| {
-                ProcessDir::open(&self.root, pid)
-                    .ok()?
-                    .thread_run_time(tid)
-                    .ok()
-            },
-        )?;
+        let reading = self.reader.read(&ProcfsThreads {
+            root: &self.root,
+            owners: &owners,
+        })?;
         self.ledger.absorb(&reading);
         // Read after the rows: a child that was forked meanwhile is known.
         let tracked = self.reader.tracked()?;
@@ -423,6 +419,29 @@ fn under_balancing(signal: &Signal, numa_balancing: Option<u32>) -> Signal {
         });
     }
     signal
+}
+
+/// Threads as procfs shows them.
+struct ProcfsThreads<'a> {
+    root: &'a Root,
+    owners: &'a HashMap<u32, Owner>,
+}
+
+impl Threads for ProcfsThreads<'_> {
+    fn owner(&self, tid: u32) -> Option<Owner> {
+        self.owners.get(&tid).copied()
+    }
+
+    fn run_time(&self, tgid: u32, tid: u32) -> Option<u64> {
+        let dir = ProcessDir::open(self.root, tgid).ok()?;
+        dir.thread_run_time(tid).ok()
+    }
+
+    fn runnable_on(&self, tgid: u32, tid: u32) -> Option<usize> {
+        let dir = ProcessDir::open(self.root, tgid).ok()?;
+        let (state, cpu) = dir.thread_state(tid).ok()?;
+        (state == 'R').then_some(cpu)
+    }
 }
 
 /// The threads of a process and their run time so far, nanoseconds; none of one that has ended.
