@@ -136,6 +136,9 @@ pub(crate) struct Probes {
     /// Measure a signal by one mechanism only, e.g. first_touch=tp_btf; can be repeated
     #[arg(long = "mechanism", value_name = "SIGNAL=RUNG", value_parser = mechanism)]
     pub(crate) mechanisms: Vec<(SignalName, Mechanism)>,
+    /// Break a signal's probe on purpose, to see the self-test find it
+    #[arg(long = "break", value_name = "SIGNAL", value_parser = signal, hide = true)]
+    pub(crate) broken: Vec<SignalName>,
     /// The kernel's BTF, when it isn't where the kernel puts it
     #[arg(
         long,
@@ -152,6 +155,7 @@ impl Probes {
         attach::Options {
             btf: self.btf.clone(),
             forced: self.mechanisms.iter().copied().collect(),
+            broken: self.broken.iter().copied().collect(),
         }
     }
 }
@@ -209,19 +213,23 @@ fn interval(text: &str) -> Result<Duration, String> {
     Ok(interval)
 }
 
+fn signal(text: &str) -> Result<SignalName, String> {
+    SignalName::ALL
+        .into_iter()
+        .find(|name| name.as_str() == text)
+        .ok_or_else(|| {
+            format!(
+                "no signal {text}; there are {}",
+                list(SignalName::ALL.map(SignalName::as_str))
+            )
+        })
+}
+
 fn mechanism(text: &str) -> Result<(SignalName, Mechanism), String> {
     let (signal, rung) = text
         .split_once('=')
         .ok_or("write SIGNAL=RUNG, e.g. first_touch=tp_btf")?;
-    let signal = SignalName::ALL
-        .into_iter()
-        .find(|name| name.as_str() == signal)
-        .ok_or_else(|| {
-            format!(
-                "no signal {signal}; there are {}",
-                list(SignalName::ALL.map(SignalName::as_str))
-            )
-        })?;
+    let signal = self::signal(signal)?;
     let rung = Mechanism::ALL
         .into_iter()
         .find(|mechanism| mechanism.as_str() == rung)

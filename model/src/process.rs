@@ -48,6 +48,11 @@ pub struct Process {
     pub scan_time_ns: Option<u64>,
     /// On-CPU nanoseconds of the same.
     pub scan_cpu_time_ns: Option<u64>,
+    /// Memory that can't move.
+    pub pinned: Pinned,
+    /// Pages of 4 KiB that a GPU or RDMA driver allocated for it, within its calls on such a device. A flow: what was
+    /// freed since is not taken off.
+    pub driver_allocated_pages: NodePages,
     /// Where its resident pages lie.
     pub placement: Placement,
     /// Resident set, bytes (`/proc/PID/statm`).
@@ -159,6 +164,26 @@ pub struct MigrationPair {
     pub to: NodeId,
     /// Pages of 4 KiB.
     pub pages: u64,
+}
+
+/// Pages of 4 KiB by the node that they lie on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodePages {
+    /// All pages, those of unknown node included.
+    pub pages: Option<u64>,
+    /// By node; on hosts with over 16 nodes the first 16 only.
+    pub by_node: Option<ByNode>,
+}
+
+/// Memory that can't move, or not by itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pinned {
+    /// Memory pinned for devices now, bytes, as the drivers account for it (`VmPin`); some don't.
+    pub bytes: Option<u64>,
+    /// Memory locked by `mlock` now, bytes (`VmLck`).
+    pub locked_bytes: Option<u64>,
+    /// Long-term pins made while it is watched. A flow: what was unpinned since is not taken off.
+    pub made: NodePages,
 }
 
 /// Where the resident pages lie.

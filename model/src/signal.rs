@@ -18,19 +18,25 @@ pub enum SignalName {
     Migration,
     /// Time spent in the kernel's scan of the process's address space.
     Scan,
+    /// Pages pinned for devices for long (`FOLL_LONGTERM`): they can't move.
+    Pin,
+    /// Pages that a GPU or RDMA driver allocated for the process.
+    DriverAlloc,
     /// Where resident pages lie.
     Placement,
 }
 
 impl SignalName {
     /// Every signal.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Sched,
         Self::FirstTouch,
         Self::Map,
         Self::Hint,
         Self::Migration,
         Self::Scan,
+        Self::Pin,
+        Self::DriverAlloc,
         Self::Placement,
     ];
 
@@ -44,6 +50,8 @@ impl SignalName {
             Self::Hint => "hint",
             Self::Migration => "migration",
             Self::Scan => "scan",
+            Self::Pin => "pin",
+            Self::DriverAlloc => "driver_alloc",
             Self::Placement => "placement",
         }
     }
@@ -84,13 +92,23 @@ pub enum Mechanism {
     TpBtf,
     /// A trampoline at a kernel function's entry or exit.
     Fentry,
+    /// A raw tracepoint, whose arguments no BTF vouches for.
+    RawTp,
+    /// A breakpoint at a kernel function's entry or return.
+    Kprobe,
     /// Files in `/proc`.
     Procfs,
 }
 
 impl Mechanism {
     /// Every mechanism, best first.
-    pub const ALL: [Self; 3] = [Self::Fentry, Self::TpBtf, Self::Procfs];
+    pub const ALL: [Self; 5] = [
+        Self::Fentry,
+        Self::TpBtf,
+        Self::RawTp,
+        Self::Kprobe,
+        Self::Procfs,
+    ];
 
     /// The word in JSON and on screens.
     #[must_use]
@@ -98,6 +116,8 @@ impl Mechanism {
         match self {
             Self::TpBtf => "tp_btf",
             Self::Fentry => "fentry",
+            Self::RawTp => "raw_tp",
+            Self::Kprobe => "kprobe",
             Self::Procfs => "procfs",
         }
     }

@@ -24,6 +24,8 @@ pub(crate) struct Options {
     pub(crate) btf: PathBuf,
     /// Signals that may stand on one mechanism only.
     pub(crate) forced: BTreeMap<SignalName, Mechanism>,
+    /// Signals whose programs are taken away after they attached, so that the self-test has something to find.
+    pub(crate) broken: BTreeSet<SignalName>,
 }
 
 impl Default for Options {
@@ -31,6 +33,7 @@ impl Default for Options {
         Self {
             btf: PathBuf::from("/sys/kernel/btf/vmlinux"),
             forced: BTreeMap::new(),
+            broken: BTreeSet::new(),
         }
     }
 }
@@ -86,6 +89,9 @@ pub(crate) fn attach(
         .filter(|name| *name != SignalName::Placement)
         .map(|name| attacher.signal(name, options.forced.get(&name).copied()))
         .collect::<Vec<_>>();
+    for name in &options.broken {
+        attacher.spoil(*name);
+    }
     let mut ebpf = attacher.ebpf;
     allow(&mut ebpf, ladder::may_count(&signals))?;
     Ok(Attached {
@@ -252,6 +258,18 @@ impl Attacher<'_> {
             .map_err(|error| reason(hook.kind, target, &error))?;
         self.attached.insert(hook.program);
         Ok(true)
+    }
+
+    /// Takes a signal's programs away while it goes on saying that it is attached.
+    fn spoil(&mut self, name: SignalName) {
+        let hooks = ladder::rungs(name).iter().flat_map(|rung| rung.hooks);
+        let programs: Vec<_> = hooks
+            .map(|hook| hook.program)
+            .filter(|program| self.attached.contains(program))
+            .collect();
+        for program in programs {
+            self.detach(program);
+        }
     }
 
     fn detach(&mut self, name: &'static str) {

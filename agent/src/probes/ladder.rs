@@ -244,7 +244,7 @@ pub(crate) const fn rungs(signal: SignalName) -> &'static [Rung] {
         SignalName::Hint => HINT,
         SignalName::Migration => MIGRATION,
         SignalName::Scan => SCAN,
-        SignalName::Placement => &[],
+        SignalName::Pin | SignalName::DriverAlloc | SignalName::Placement => &[],
     }
 }
 

@@ -18,9 +18,9 @@ pub(crate) trait Threads {
     /// Whose a thread is that the kernel side has not seen yet.
     fn owner(&self, tid: u32) -> Option<Owner>;
     /// The scheduler's account of its run time, nanoseconds.
-    fn run_time(&self, tgid: u32, tid: u32) -> Option<u64>;
+    fn run_time(&self, pid: u32, tid: u32) -> Option<u64>;
     /// The CPU that it is running on or waiting for; `None` while it sleeps.
-    fn runnable_on(&self, tgid: u32, tid: u32) -> Option<usize>;
+    fn runnable_on(&self, pid: u32, tid: u32) -> Option<usize>;
 }
 
 /// Who runs on each CPU, by the CPU's index. What no row has of it counts if the CPU has not switched when the rows and

@@ -76,7 +76,7 @@ mod tests {
             "name": "w", "command": "w", "engine": null, "role": null, "rank": null, "model": null, "alive": true,
             "cpu_time_ns_by_node": null, "moves": {}, "migrations": {"pages": faults},
             "touches": {"first_touch": {}, "map": {}, "hint": {"faults": faults, "local_faults": 0}},
-            "scan_time_ns": null, "scan_cpu_time_ns": null, "placement": {}, "resident_bytes": null,
+            "scan_time_ns": null, "scan_cpu_time_ns": null, "pinned": {"made": {}}, "driver_allocated_pages": {}, "placement": {}, "resident_bytes": null,
             "policy": null, "cpus_allowed": null, "remote_share": {}, "verdict": "unknown", "threads": [],
         });
         serde_json::from_value(json).unwrap()

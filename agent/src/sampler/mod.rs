@@ -432,13 +432,13 @@ impl Threads for ProcfsThreads<'_> {
         self.owners.get(&tid).copied()
     }
 
-    fn run_time(&self, tgid: u32, tid: u32) -> Option<u64> {
-        let dir = ProcessDir::open(self.root, tgid).ok()?;
+    fn run_time(&self, pid: u32, tid: u32) -> Option<u64> {
+        let dir = ProcessDir::open(self.root, pid).ok()?;
         dir.thread_run_time(tid).ok()
     }
 
-    fn runnable_on(&self, tgid: u32, tid: u32) -> Option<usize> {
-        let dir = ProcessDir::open(self.root, tgid).ok()?;
+    fn runnable_on(&self, pid: u32, tid: u32) -> Option<usize> {
+        let dir = ProcessDir::open(self.root, pid).ok()?;
         let (state, cpu) = dir.thread_state(tid).ok()?;
         (state == 'R').then_some(cpu)
     }

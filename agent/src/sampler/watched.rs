@@ -8,7 +8,7 @@ use crate::probes::assemble::Meaning;
 use crate::probes::ledger::{Ledger, ThreadId};
 use crate::sampler::since;
 use agent_ebpf::Tracked;
-use model::process::{Placement, Process, Thread};
+use model::process::{NodePages, Pinned, Placement, Process, Thread};
 use model::signal::{SignalName, SignalState};
 use model::time::Timestamp;
 use model::verdict::{self, Evidence};
@@ -272,6 +272,8 @@ impl Watched {
             migrations,
             scan_time_ns,
             scan_cpu_time_ns,
+            pinned: Pinned::default(),
+            driver_allocated_pages: NodePages::default(),
             verdict: verdict::verdict(&remote_share),
             remote_share,
             placement,

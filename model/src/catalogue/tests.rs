@@ -1,7 +1,9 @@
 //! The catalogue's rules: names, sums, no point for what isn't known, and the document.
 
 use super::*;
-use crate::process::{ByNode, HintCounter, Migrations, Moves, Placement, TouchCounter, Touches};
+use crate::process::{
+    ByNode, HintCounter, Migrations, Moves, NodePages, Pinned, Placement, TouchCounter, Touches,
+};
 use crate::snapshot::{AgentCost, Coverage, Host, Lost, SCHEMA_VERSION};
 use crate::time::Timestamp;
 use crate::topology::Topology;
@@ -28,6 +30,8 @@ fn unknown_process() -> Process {
         migrations: Migrations::default(),
         scan_time_ns: None,
         scan_cpu_time_ns: None,
+        pinned: Pinned::default(),
+        driver_allocated_pages: NodePages::default(),
         placement: Placement::default(),
         resident_bytes: None,
         policy: None,

@@ -266,6 +266,7 @@ impl Page<'_> {
             SignalName::Hint,
             SignalName::Migration,
             SignalName::Scan,
+            SignalName::Pin,
         ]));
         lines
     }

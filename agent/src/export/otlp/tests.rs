@@ -2,7 +2,9 @@
 
 use super::*;
 use model::catalogue::{AttributeValue, METRICS, Value};
-use model::process::{ByNode, Migrations, Moves, Placement, Process, TouchCounter, Touches};
+use model::process::{
+    ByNode, Migrations, Moves, NodePages, Pinned, Placement, Process, TouchCounter, Touches,
+};
 use model::snapshot::{Coverage, Host, SCHEMA_VERSION};
 use model::time::Timestamp;
 use model::topology::Topology;
@@ -63,6 +65,8 @@ pub(super) fn process(pid: u32, start_time: u64) -> Process {
         },
         scan_time_ns: None,
         scan_cpu_time_ns: None,
+        pinned: Pinned::default(),
+        driver_allocated_pages: NodePages::default(),
         placement: Placement {
             by_node_bytes: Some(ByNode::from([(0, 1 << 40)])),
             ..Placement::default()

@@ -57,6 +57,10 @@ pub(super) fn signals(balancing: bool) -> Vec<Signal> {
                 reason: Some("fentry is refused: maps are counted without their node".to_owned()),
                 ..attached(name, Mechanism::TpBtf, "page_fault_user")
             },
+            SignalName::Pin => attached(name, Mechanism::Fentry, "gup_fast_fallback"),
+            SignalName::DriverAlloc => {
+                Signal::unavailable(name, "no GPU or RDMA device on this host")
+            }
             SignalName::Placement => attached(name, Mechanism::Procfs, "/proc/PID/numa_maps"),
             _ if !balancing => Signal::unavailable(name, "kernel.numa_balancing is 0"),
             SignalName::Hint => attached(name, Mechanism::Fentry, "task_numa_fault"),

@@ -4,8 +4,8 @@ mod host;
 
 use host::{node, signals};
 use model::process::{
-    ByNode, HintCounter, MemoryKind, MigrationPair, Migrations, MovePair, Moves, Placement,
-    Process, Thread, TouchCounter, TouchPair, Touches,
+    ByNode, HintCounter, MemoryKind, MigrationPair, Migrations, MovePair, Moves, NodePages, Pinned,
+    Placement, Process, Thread, TouchCounter, TouchPair, Touches,
 };
 use model::signal::{Signal, SignalName};
 use model::snapshot::{
@@ -139,6 +139,8 @@ fn process(habits: &Habits, tick: u64) -> Process {
         },
         scan_time_ns: habits.hint.then_some(seconds * 4_000_000),
         scan_cpu_time_ns: habits.hint.then_some(seconds * 3_600_000),
+        pinned: Pinned::default(),
+        driver_allocated_pages: NodePages::default(),
         placement: Placement {
             by_node_bytes: Some(memory.clone()),
             by_kind: Some(BTreeMap::from([
@@ -426,6 +428,8 @@ pub(crate) fn nothing_known() -> Snapshot {
             migrations: Migrations::default(),
             scan_time_ns: None,
             scan_cpu_time_ns: None,
+            pinned: Pinned::default(),
+            driver_allocated_pages: NodePages::default(),
             placement: Placement::default(),
             resident_bytes: None,
             policy: None,
