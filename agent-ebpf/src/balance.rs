@@ -1,17 +1,16 @@
 //! NUMA balancing: hinting faults, pages migrated, and the time that scanning takes.
 //!
-//! Traces by fentry `task_numa_fault`, whose calls are `/proc/vmstat`'s `numa_hint_faults`; the page's node *before* a
+//! Traces by fentry or kprobe `task_numa_fault`, whose calls are `/proc/vmstat`'s `numa_hint_faults`; the page's node *before* a
 //! migration comes from the check that precedes it. `task_numa_work` between entry and exit is the scan. Where fentry is
 //! refused, the tracepoint `mm_migrate_pages` still tells migrated pages, without nodes. Produces `BalanceRow` and
 //! `Thread::scan_ns`.
 
 use agent_ebpf::{NO_NODE, SLOT_UNKNOWN, may_count};
 use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
-use aya_ebpf::macros::{btf_tracepoint, fentry, fexit};
-use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, FExitContext};
 
 use crate::kernel;
-use crate::rows::{self, CPUS, Current};
+use crate::rows::{self, Current};
+use crate::twins::{entry, exit, tracepoint};
 
 /// `TNF_MIGRATED`: the page moved. The flags are the same on all kernels since 5.10.
 const MIGRATED: u32 = 0x01;
@@ -20,29 +19,49 @@ const FAULT_LOCAL: u32 = 0x08;
 /// `TNF_MIGRATE_FAIL`: the page should have moved.
 const MIGRATE_FAIL: u32 = 0x10;
 
-/// The page's node before migration: `numa_migrate_check(struct folio *, struct vm_fault *, …)`, 6.12 and later.
-#[fentry(function = "numa_migrate_check")]
-pub(crate) fn hint_check(ctx: FEntryContext) -> i32 {
-    if let Some(current) = Current::get()
-        && let Some(node) = kernel::page_node(ctx.arg(0))
-    {
-        remember(&current, node);
-    }
-    0
+entry! {
+    /// The page's node before migration: `numa_migrate_check(struct folio *, struct vm_fault *, …)`, 6.12 and later.
+    fn hint_check, kprobe_hint_check(folio: *const u8 = 0)
+    remember_page(folio)
 }
 
-/// The same: `numa_migrate_prep(struct page *, struct vm_area_struct *, unsigned long, int page_nid, int *)`, 6.1.
-#[fentry(function = "numa_migrate_prep")]
-pub(crate) fn hint_prep(ctx: FEntryContext) -> i32 {
-    if let Some(current) = Current::get() {
-        remember(&current, ctx.arg(3));
+entry! {
+    /// The same: `numa_migrate_prep(struct page *, struct vm_area_struct *, unsigned long, int page_nid, int *)`, 6.1.
+    fn hint_prep, kprobe_hint_prep(page_node: u32 = 3)
+    remember(page_node)
+}
+
+entry! {
+    /// The same, only of pages that are about to move, which are those that `task_numa_fault` doesn't tell:
+    /// `migrate_misplaced_page(struct page *, struct vm_area_struct *, int node)`, 5.10.
+    fn hint_misplaced, kprobe_hint_misplaced(page: *const u8 = 0)
+    remember_page(page)
+}
+
+/// The same of huge pages: `migrate_misplaced_transhuge_page(struct mm_struct *, struct vm_area_struct *, pmd_t *,
+/// pmd_t entry, unsigned long address, struct page *, int node)`, 5.10. By kprobe only: fentry refuses the structure
+/// among the arguments.
+#[aya_ebpf::macros::kprobe]
+pub(crate) fn kprobe_hint_misplaced_huge(ctx: aya_ebpf::programs::ProbeContext) -> u32 {
+    if let Some(page) = ctx.arg::<*const u8>(5) {
+        remember_page(page);
     }
     0
 }
 
 #[inline(always)]
-fn remember(current: &Current, node: u32) {
-    if let Some(thread) = rows::thread(current) {
+fn remember_page(page: *const u8) {
+    if let Some(node) = kernel::page_node(page) {
+        remember(node);
+    }
+}
+
+#[inline(always)]
+fn remember(node: u32) {
+    let Some(current) = Current::get() else {
+        return;
+    };
+    if let Some(thread) = rows::thread(&current) {
         // SAFETY: this thread's own state.
         unsafe {
             (*thread).hint_node = node;
@@ -51,21 +70,22 @@ fn remember(current: &Current, node: u32) {
     }
 }
 
-/// `task_numa_fault(int last_cpupid, int mem_node, int pages, int flags)`, 5.10 and later.
-///
-/// `mem_node` is the node *after* a migration; whether the touch was local is in the flags.
-#[fentry(function = "task_numa_fault")]
-pub(crate) fn hint_fault(ctx: FEntryContext) -> i32 {
+entry! {
+    /// `task_numa_fault(int last_cpupid, int mem_node, int pages, int flags)`, 5.10 and later.
+    ///
+    /// `mem_node` is the node *after* a migration; whether the touch was local is in the flags.
+    fn hint_fault, kprobe_hint_fault(memory_node: u32 = 1, pages: u32 = 2, flags: u32 = 3)
+    hint(memory_node, pages.into(), flags)
+}
+
+#[inline(always)]
+fn hint(memory_node: u32, pages: u64, flags: u32) {
     let Some(current) = Current::get() else {
-        return 0;
+        return;
     };
     let Some(thread) = rows::thread(&current) else {
-        return 0;
+        return;
     };
-    let memory_node: u32 = ctx.arg(1);
-    let pages: u32 = ctx.arg(2);
-    let flags: u32 = ctx.arg(3);
-    let pages = u64::from(pages);
     // Unless the tracepoint of the second rung counts the same.
     let counts_migration = !rows::may_count(may_count::MIGRATION);
     // SAFETY: this thread's own state.
@@ -116,21 +136,18 @@ pub(crate) fn hint_fault(ctx: FEntryContext) -> i32 {
         // SAFETY: this thread's own row.
         unsafe { rows::add(&raw mut (*row).migrated_from, from, pages) };
     }
-    0
 }
 
-/// `mm_migrate_pages(unsigned long succeeded, unsigned long failed, …, int reason)` with 7 arguments, to 6.1.
-#[btf_tracepoint(function = "mm_migrate_pages")]
-pub(crate) fn mm_migrate_pages_7(ctx: BtfTracePointContext) -> i32 {
-    migrated(ctx.arg(0), ctx.arg(1), ctx.arg(6));
-    0
+tracepoint! {
+    /// `mm_migrate_pages(unsigned long succeeded, unsigned long failed, …, int reason)` with 7 arguments, to 6.1.
+    fn mm_migrate_pages_7, raw_mm_migrate_pages_7(succeeded: u64 = 0, failed: u64 = 1, reason: u32 = 6)
+    migrated(succeeded, failed, reason)
 }
 
-/// The same with 8 arguments, a count of split folios before the mode and the reason; later kernels.
-#[btf_tracepoint(function = "mm_migrate_pages")]
-pub(crate) fn mm_migrate_pages_8(ctx: BtfTracePointContext) -> i32 {
-    migrated(ctx.arg(0), ctx.arg(1), ctx.arg(7));
-    0
+tracepoint! {
+    /// The same with 8 arguments, a count of split folios before the mode and the reason; later kernels.
+    fn mm_migrate_pages_8, raw_mm_migrate_pages_8(succeeded: u64 = 0, failed: u64 = 1, reason: u32 = 7)
+    migrated(succeeded, failed, reason)
 }
 
 #[inline(always)]
@@ -150,55 +167,63 @@ fn migrated(succeeded: u64, failed: u64, reason: u32) {
     }
 }
 
-/// The scan begins: `task_numa_work(struct callback_head *)`, all kernels.
-#[fentry(function = "task_numa_work")]
-pub(crate) fn scan_enter(_ctx: FEntryContext) -> i32 {
-    let Some(current) = Current::get() else {
-        return 0;
-    };
-    if let Some(thread) = rows::thread(&current) {
-        // SAFETY: this thread's own state.
-        unsafe {
-            let now = bpf_ktime_get_ns();
-            (*thread).scan_began_ns = now;
-            (*thread).scan_began_cpu_ns = cpu_time(thread, now);
-        }
-    }
-    0
+entry! {
+    /// The scan begins: `task_numa_work(struct callback_head *)`, all kernels.
+    fn scan_enter, kprobe_scan_enter()
+    scan_begins()
 }
 
-/// The scan ends.
-#[fexit(function = "task_numa_work")]
-pub(crate) fn scan_leave(_ctx: FExitContext) -> i32 {
+exit! {
+    /// The scan ends.
+    fn scan_leave, kretprobe_scan_leave()
+    scan_ends()
+}
+
+#[inline(always)]
+fn scan_begins() {
     let Some(current) = Current::get() else {
-        return 0;
+        return;
     };
-    if let Some(thread) = rows::thread(&current) {
-        // SAFETY: this thread's own state.
+    if let (Some(thread), Some((run_time, account))) =
+        (rows::thread(&current), kernel::current_run_time())
+    {
+        // SAFETY: this thread's own state, and a helper without arguments.
+        unsafe {
+            (*thread).scan_began_run_time_ns = run_time;
+            (*thread).scan_began_account_ns = account;
+            (*thread).scan_began_ns = bpf_ktime_get_ns();
+        }
+    }
+}
+
+/// What ran between two moments is what the scheduler accounted for, and what each moment had run since the account was
+/// last brought up to date. The account's clock and the helper's differ by a constant, which drops out.
+#[inline(always)]
+fn scan_ends() {
+    let Some(current) = Current::get() else {
+        return;
+    };
+    if let (Some(thread), Some((run_time, account))) =
+        (rows::thread(&current), kernel::current_run_time())
+    {
+        // SAFETY: this thread's own state, and a helper without arguments.
         unsafe {
             let began = (*thread).scan_began_ns;
-            if began != 0 {
-                let now = bpf_ktime_get_ns();
-                (*thread).scan_ns += now - began;
-                (*thread).scan_cpu_ns +=
-                    cpu_time(thread, now).saturating_sub((*thread).scan_began_cpu_ns);
-                (*thread).scan_began_ns = 0;
+            if began == 0 {
+                return;
             }
+            let elapsed = bpf_ktime_get_ns() - began;
+            let accounted = run_time.wrapping_sub((*thread).scan_began_run_time_ns);
+            let updated = account.wrapping_sub((*thread).scan_began_account_ns);
+            let on_cpu = elapsed.wrapping_add(accounted).wrapping_sub(updated);
+            (*thread).scan_ns += elapsed;
+            // Interrupts and a hypervisor can make the two clocks differ a little.
+            if on_cpu < elapsed {
+                (*thread).scan_cpu_ns += on_cpu;
+            } else if on_cpu >> 63 == 0 {
+                (*thread).scan_cpu_ns += elapsed;
+            }
+            (*thread).scan_began_ns = 0;
         }
-    }
-    0
-}
-
-/// The thread's on-CPU time up to now: past slices and the one under way.
-///
-/// # Safety
-/// `thread` is the current thread's state.
-#[inline(always)]
-unsafe fn cpu_time(thread: *const agent_ebpf::Thread, now: u64) -> u64 {
-    let Some(cpu) = CPUS.get_ptr(0) else { return 0 };
-    // SAFETY: a per-CPU value, and the caller's.
-    unsafe {
-        let began = (*cpu).switched_at.max((*thread).cookie);
-        (*thread).on_cpu_ns + now.saturating_sub(began)
     }
 }

@@ -19,10 +19,12 @@ global!(
     TASK_TGID,
     TASK_MM,
     TASK_RUN_TIME,
+    TASK_EXEC_START,
     TASK_SIGNAL,
     SIGNAL_LIVE,
     VMA_MM,
-    MIGRATE_REASON_NUMA
+    MIGRATE_REASON_NUMA,
+    FOLL_LONGTERM
 );
 
 #[inline(always)]
@@ -58,17 +60,56 @@ pub(crate) fn task_ids(task: *const u8) -> Option<(u32, u32)> {
     Some((read(task, load(&TASK_TGID))?, read(task, load(&TASK_PID))?))
 }
 
-/// A task's thread id.
-#[inline(always)]
-pub(crate) fn task_tid(task: *const u8) -> Option<u32> {
-    read(task, load(&TASK_PID))
+/// How a program was given its task: by a typed argument, which may be read directly, or as a bare address.
+#[derive(Clone, Copy)]
+pub(crate) enum Task {
+    /// An argument that the verifier knows as a `struct task_struct *`.
+    Typed(*const u8),
+    /// Any address.
+    Bare(*const u8),
 }
 
-/// The scheduler's account of a task's run time: nanoseconds since its birth, without what interrupts and the hypervisor
-/// took. Up to date for the leaving task of a context switch.
+impl Task {
+    #[inline(always)]
+    fn read<T: Copy>(self, offset: u32) -> Option<T> {
+        match self {
+            // SAFETY: the verifier has checked that the offset is a member of this type; a bad address reads as zero. A
+            // helper's call would cost as much as the rest of the program.
+            Self::Typed(task) => Some(unsafe { *task.add(offset as usize).cast::<T>() }),
+            Self::Bare(task) => read(task, offset),
+        }
+    }
+
+    /// Where it is.
+    #[inline(always)]
+    pub(crate) fn address(self) -> u64 {
+        match self {
+            Self::Typed(task) | Self::Bare(task) => task as u64,
+        }
+    }
+
+    /// Its thread id.
+    #[inline(always)]
+    pub(crate) fn tid(self) -> Option<u32> {
+        self.read(load(&TASK_PID))
+    }
+
+    /// The scheduler's account of its run time: nanoseconds since its birth, without what interrupts and the hypervisor
+    /// took. Up to date for the leaving task of a context switch.
+    #[inline(always)]
+    pub(crate) fn run_time(self) -> Option<u64> {
+        self.read(load(&TASK_RUN_TIME))
+    }
+}
+
+/// The current task's run time as the scheduler accounted for it last, and that moment by the scheduler's clock.
 #[inline(always)]
-pub(crate) fn task_run_time(task: *const u8) -> Option<u64> {
-    read(task, load(&TASK_RUN_TIME))
+pub(crate) fn current_run_time() -> Option<(u64, u64)> {
+    let task = current_task();
+    Some((
+        read(task, load(&TASK_RUN_TIME))?,
+        read(task, load(&TASK_EXEC_START))?,
+    ))
 }
 
 /// Whether the current thread is its process's last; true only once it has begun to exit.
@@ -116,6 +157,26 @@ pub(crate) fn folio_node_and_pages(folio: *const u8) -> Option<(u32, u64)> {
     }
     let order: u8 = read(folio, load(&ORDER_OFFSET))?;
     Some((node, 1 << (order & 31)))
+}
+
+/// Reads one entry of the kernel's array of pages: its node.
+#[inline(always)]
+pub(crate) fn node_of_page_in(pages: *const u8, index: u64) -> Option<u32> {
+    // SAFETY: only computed here; the helper checks it.
+    let entry = unsafe { pages.add(index as usize * 8) };
+    page_node(read::<*const u8>(entry, 0)?)
+}
+
+/// A pointer among a traced function's arguments that points to no structure: the verifier lets no program load it.
+#[inline(always)]
+pub(crate) fn argument(context: *const u8, index: u32) -> Option<*const u8> {
+    read(context, index * 8)
+}
+
+/// The flag that asks for a long-term pin.
+#[inline(always)]
+pub(crate) fn is_long_term(gup_flags: u32) -> bool {
+    gup_flags & load(&FOLL_LONGTERM) != 0
 }
 
 /// The reason that NUMA balancing gives.

@@ -67,8 +67,14 @@ pub struct Thread {
     pub scan_cpu_ns: u64,
     /// Start of the scan under way, 0 when there is none.
     pub scan_began_ns: u64,
-    /// On-CPU time at that start.
-    pub scan_began_cpu_ns: u64,
+    /// The scheduler's account of its run time at that start.
+    pub scan_began_run_time_ns: u64,
+    /// The clock of that account at that start.
+    pub scan_began_account_ns: u64,
+    /// The mapping that a migration restores pages of, which is no touch; 0 outside.
+    pub migrating_vma: u64,
+    /// Where a call under way is to leave the pages that it pins for long; 0 outside.
+    pub pinning_pages: u64,
     /// Node at its last switch-out.
     pub last_node: u32,
     /// Node of the page in the hinting fault under way, before migration.
@@ -77,14 +83,14 @@ pub struct Thread {
     pub hint_cpu_node: u32,
     /// 1 while `do_swap_page` has yet to map its page.
     pub in_swap: u32,
-    /// 1 while a migration restores a mapping, which is no touch.
-    pub in_migration: u32,
     /// Pages that a fault or a system call allocated and has not yet accounted for.
     pub pending_pages: u32,
     /// Their node.
     pub pending_node: u32,
     /// [`FAULT_NONE`], or [`FAULT_UNDER_WAY`] with the hardware's error code.
     pub fault: u32,
+    /// 1 while it is in a call on a device's file.
+    pub in_driver: u32,
 }
 
 /// No page fault is under way.
@@ -142,12 +148,26 @@ pub struct BalanceRow {
     pub migrated_from: [u64; SLOTS],
 }
 
+/// Memory for devices; map `DEVICE`. Pages of 4 KiB by the slot of the page's node.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceRow {
+    /// [`Tracked::cookie`] of the thread's process.
+    pub cookie: u64,
+    /// Thread-group id.
+    pub tgid: u64,
+    /// Pages that its calls pinned for long.
+    pub pinned: [u64; SLOTS],
+    /// Pages that a device's driver allocated within its calls.
+    pub driver_allocated: [u64; SLOTS],
+}
+
 /// What a CPU is doing; map `CPUS`, one a CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
-    /// CLOCK_MONOTONIC nanoseconds of its last context switch; 0 before the first.
-    pub switched_at: u64,
+    /// Its context switches since the programs were attached.
+    pub switches: u64,
     /// The thread that runs since then; 0 for idle, or while this record is being written.
     pub tid: u64,
 }
@@ -215,6 +235,8 @@ pub mod global {
     pub const TASK_MM: &str = "TASK_MM";
     /// `u32`: offset of `task_struct.se.sum_exec_runtime`.
     pub const TASK_RUN_TIME: &str = "TASK_RUN_TIME";
+    /// `u32`: offset of `task_struct.se.exec_start`.
+    pub const TASK_EXEC_START: &str = "TASK_EXEC_START";
     /// `u32`: offset of `task_struct.signal`.
     pub const TASK_SIGNAL: &str = "TASK_SIGNAL";
     /// `u32`: offset of `signal_struct.live`.
@@ -223,12 +245,14 @@ pub mod global {
     pub const VMA_MM: &str = "VMA_MM";
     /// `u32`: the value of `MR_NUMA_MISPLACED`.
     pub const MIGRATE_REASON_NUMA: &str = "MIGRATE_REASON_NUMA";
+    /// `u32`: the value of `FOLL_LONGTERM`.
+    pub const FOLL_LONGTERM: &str = "FOLL_LONGTERM";
 }
 
 #[cfg(feature = "user")]
 mod user {
     //! The right to read these types out of map memory: each is plain data, valid for any bytes.
-    use super::{BalanceRow, Cpu, News, RowKey, SchedRow, Thread, TouchRow, Tracked};
+    use super::{BalanceRow, Cpu, DeviceRow, News, RowKey, SchedRow, Thread, TouchRow, Tracked};
 
     macro_rules! pod {
         ($($type:ty),+) => {$(
@@ -237,14 +261,15 @@ mod user {
         )+};
     }
     pod!(
-        RowKey, Tracked, Thread, SchedRow, TouchRow, BalanceRow, Cpu, News
+        RowKey, Tracked, Thread, SchedRow, TouchRow, BalanceRow, DeviceRow, Cpu, News
     );
 }
 
 const _: () = {
     use core::mem::size_of;
-    assert!(size_of::<Thread>() == 8 + 2 * 4 + 7 * 8 + 8 * 4);
+    assert!(size_of::<Thread>() == 8 + 2 * 4 + 10 * 8 + 8 * 4);
     assert!(size_of::<SchedRow>() == (3 + SLOTS) * 8);
     assert!(size_of::<TouchRow>() == (3 + 2 * SLOTS) * 8);
     assert!(size_of::<BalanceRow>() == (5 + 2 * SLOTS) * 8);
+    assert!(size_of::<DeviceRow>() == (2 + 2 * SLOTS) * 8);
 };

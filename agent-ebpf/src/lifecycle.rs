@@ -1,35 +1,38 @@
 //! Lifecycle: keeps the set of tracked processes right across fork, exec and exit.
 //!
-//! Traces the tracepoints `sched_process_fork`, `sched_process_exec` and `sched_process_exit` (BTF-typed, Linux 5.5 and
-//! later). Produces `Tracked` of children, `Thread::exited`, `Tracked::exited` and `News`.
+//! Traces the tracepoints `sched_process_fork`, `sched_process_exec` and `sched_process_exit` (BTF-typed or
+//! raw). Produces `Tracked` of children, `Thread::exited`, `Tracked::exited` and `News`.
 
 use agent_ebpf::{Lost, NEWS_EXEC, NEWS_EXIT, NEWS_FORK, NO_NODE, News, Thread, Tracked};
 use aya_ebpf::bindings::BPF_ANY;
 use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
-use aya_ebpf::macros::btf_tracepoint;
-use aya_ebpf::programs::BtfTracePointContext;
 
 use crate::kernel;
 use crate::rows::{self, Current, NEWS, THREADS, TRACKED, lost};
+use crate::twins::tracepoint;
 
-/// `sched_process_fork(struct task_struct *parent, struct task_struct *child)`, 5.5 and later; the parent is current.
-#[btf_tracepoint(function = "sched_process_fork")]
-pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
-    let child: *const u8 = ctx.arg(1);
+tracepoint! {
+    /// `sched_process_fork(struct task_struct *parent, struct task_struct *child)`, 5.5 and later; the parent is current.
+    fn sched_process_fork, raw_sched_process_fork(child: *const u8 = 1)
+    forked(child)
+}
+
+#[inline(always)]
+fn forked(child: *const u8) {
     let Some((child_tgid, child_tid)) = kernel::task_ids(child) else {
-        return 0;
+        return;
     };
     let (tgid, _) = kernel::current();
     if child_tgid == tgid {
         born(tgid, child_tid);
-        return 0;
+        return;
     }
     if rows::tracked(tgid).is_none() {
         // A pid that comes back to a stranger: its predecessor is no longer to be counted.
         if rows::tracked(child_tgid).is_some() {
             let _ = TRACKED.remove(child_tgid);
         }
-        return 0;
+        return;
     }
     // SAFETY: no arguments.
     let cookie = unsafe { bpf_ktime_get_ns() };
@@ -43,10 +46,9 @@ pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
         .is_err()
     {
         lost(Lost::Process);
-        return 0;
+        return;
     }
     tell(NEWS_FORK, child_tgid);
-    0
 }
 
 /// A thread: its rows are made when it first counts. If its tid was another's before, whose rows are not folded yet, its
@@ -79,22 +81,26 @@ unsafe fn begin_anew(thread: *mut Thread) {
     }
 }
 
-/// `sched_process_exec(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)`, 5.5 and later.
-///
-/// A thread that isn't the leader takes the leader's tid when it executes; the old leader is gone by then.
-#[btf_tracepoint(function = "sched_process_exec")]
-pub(crate) fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
-    let old_tid: u32 = ctx.arg(1);
+tracepoint! {
+    /// `sched_process_exec(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)`, 5.5 and later.
+    ///
+    /// A thread that isn't the leader takes the leader's tid when it executes; the old leader is gone by then.
+    fn sched_process_exec, raw_sched_process_exec(old_tid: u32 = 1)
+    executed(old_tid)
+}
+
+#[inline(always)]
+fn executed(old_tid: u32) {
     let (tgid, tid) = kernel::current();
     tell(NEWS_EXEC, tgid);
     let Some(current) = Current::get() else {
-        return 0;
+        return;
     };
     if old_tid == tid {
-        return 0;
+        return;
     }
     let Some(now) = rows::thread(&current) else {
-        return 0;
+        return;
     };
     // SAFETY: both are this thread's now.
     unsafe {
@@ -111,15 +117,19 @@ pub(crate) fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
         }
         (*now).exited = 0;
     }
-    0
 }
 
-/// `sched_process_exit(struct task_struct *p, …)`, 5.5 and later; `p` is current and still has its last slice to run.
-#[btf_tracepoint(function = "sched_process_exit")]
-pub(crate) fn sched_process_exit(_ctx: BtfTracePointContext) -> i32 {
+tracepoint! {
+    /// `sched_process_exit(struct task_struct *p, …)`, 5.5 and later; `p` is current and still has its last slice to run.
+    fn sched_process_exit, raw_sched_process_exit()
+    exits()
+}
+
+#[inline(always)]
+fn exits() {
     let (tgid, tid) = kernel::current();
     let Some(process) = TRACKED.get_ptr_mut(tgid) else {
-        return 0;
+        return;
     };
     if let Some(thread) = THREADS.get_ptr_mut(tid) {
         // SAFETY: this thread's own state.
@@ -130,7 +140,6 @@ pub(crate) fn sched_process_exit(_ctx: BtfTracePointContext) -> i32 {
         unsafe { (*process).exited = 1 };
         tell(NEWS_EXIT, tgid);
     }
-    0
 }
 
 #[inline(always)]

@@ -3,12 +3,14 @@
 #![no_main]
 
 mod balance;
+mod device;
 mod kernel;
 mod lifecycle;
 mod rows;
 mod sched;
 mod touch;
 mod touch_tracepoints;
+mod twins;
 
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {

@@ -1,11 +1,11 @@
 //! The maps, and how a program finds the row that it may write.
 //!
-//! All hash maps are preallocated: allocating from a program can deadlock before Linux 6.1. Their sizes bound the kernel
-//! memory, about 20 MiB; what finds no room is counted.
+//! All hash maps are preallocated: allocating from a program can deadlock before Linux 6.1. The user side sets their sizes
+//! from the machine before load; what finds no room is counted.
 
 use agent_ebpf::{
-    BalanceRow, Cpu, LOST_KINDS, Lost, NO_NODE, NODE_IDS, RowKey, SLOT_UNKNOWN, SLOTS, SchedRow,
-    Thread, TouchRow, Tracked,
+    BalanceRow, Cpu, DeviceRow, LOST_KINDS, Lost, NO_NODE, NODE_IDS, RowKey, SLOT_UNKNOWN, SLOTS,
+    SchedRow, Thread, TouchRow, Tracked,
 };
 use aya_ebpf::bindings::BPF_ANY;
 use aya_ebpf::macros::map;
@@ -24,6 +24,8 @@ pub(crate) static SCHED: HashMap<RowKey, SchedRow> = HashMap::with_max_entries(1
 pub(crate) static TOUCH: HashMap<RowKey, TouchRow> = HashMap::with_max_entries(16384, 0);
 #[map]
 pub(crate) static BALANCE: HashMap<RowKey, BalanceRow> = HashMap::with_max_entries(16384, 0);
+#[map]
+pub(crate) static DEVICE: HashMap<RowKey, DeviceRow> = HashMap::with_max_entries(4096, 0);
 #[map]
 pub(crate) static CPUS: PerCpuArray<Cpu> = PerCpuArray::with_max_entries(1, 0);
 #[map]
@@ -140,8 +142,9 @@ row!(TouchRow, BLANK_TOUCH, swap_in: 0, first_touch: [0; SLOTS], map: [0; SLOTS]
 row!(BalanceRow, BLANK_BALANCE, hint_faults: 0, hint_faults_local: 0, failed_pages: 0,
     hint_pages: [0; SLOTS], migrated_from: [0; SLOTS]);
 row!(Thread, BLANK_THREAD, exited: 0, task: 0, on_cpu_ns: 0, run_time_ns: 0, scan_ns: 0, scan_cpu_ns: 0, scan_began_ns: 0,
-    scan_began_cpu_ns: 0, last_node: NO_NODE, hint_node: NO_NODE, hint_cpu_node: 0, in_swap: 0, in_migration: 0,
-    pending_pages: 0, pending_node: NO_NODE, fault: 0);
+    scan_began_run_time_ns: 0, scan_began_account_ns: 0, migrating_vma: 0, pinning_pages: 0, last_node: NO_NODE,
+    hint_node: NO_NODE, hint_cpu_node: 0, in_swap: 0, pending_pages: 0, pending_node: NO_NODE, fault: 0, in_driver: 0);
+row!(DeviceRow, BLANK_DEVICE, pinned: [0; SLOTS], driver_allocated: [0; SLOTS]);
 
 /// The row of this key, made when it isn't there; `None` (and counted) when the map is full.
 #[inline(always)]
@@ -208,6 +211,19 @@ pub(crate) fn touch_row(current: &Current, node: u32) -> Option<*mut TouchRow> {
 pub(crate) fn balance_row(current: &Current, node: u32) -> Option<*mut BalanceRow> {
     find(
         &BALANCE,
+        &RowKey {
+            tid: current.tid,
+            node,
+        },
+        current,
+    )
+}
+
+/// The current thread's row of memory for devices, on a node.
+#[inline(always)]
+pub(crate) fn device_row(current: &Current, node: u32) -> Option<*mut DeviceRow> {
+    find(
+        &DEVICE,
         &RowKey {
             tid: current.tid,
             node,

@@ -1,64 +1,68 @@
 //! Scheduling: on-CPU time per thread and node, and moves of threads between nodes.
 //!
-//! Traces the tracepoint `sched_switch` (BTF-typed, Linux 5.5 and later), where the leaving thread is still current.
+//! Traces the tracepoint `sched_switch` (BTF-typed or raw), where the leaving thread is still current.
 //! Produces `SchedRow`, `Thread::on_cpu_ns` and `Cpu`. Run time is the scheduler's own account, which leaves out what
 //! interrupts and a hypervisor took: a clock's difference would count that too. The user side registers the threads that
 //! exist when a process is first watched; whoever appears later was born since, and counts from zero. A thread that has
 //! not switched for minutes is in no row: the user side adds the slice under way, and finds it by `Cpu`.
 
 use agent_ebpf::NO_NODE;
-use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
-use aya_ebpf::macros::btf_tracepoint;
-use aya_ebpf::programs::BtfTracePointContext;
+use aya_ebpf::EbpfContext;
+use aya_ebpf::macros::{btf_tracepoint, raw_tracepoint};
+use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
 use aya_log_ebpf::warn;
 
-use crate::kernel;
+use crate::kernel::{self, Task};
 use crate::rows::{self, CPUS, Current};
 
 /// `sched_switch(bool preempt, struct task_struct *prev, struct task_struct *next, …)`, 5.5 and later.
 #[btf_tracepoint(function = "sched_switch")]
 pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
-    // SAFETY: no arguments.
-    let now = unsafe { bpf_ktime_get_ns() };
-    let Some(cpu) = CPUS.get_ptr_mut(0) else {
-        return 0;
-    };
-    let next: *const u8 = ctx.arg(2);
-    // SAFETY: a per-CPU value, and context switches of one CPU don't nest.
-    unsafe {
-        // A reader that sees tid 0 knows that the record is being written.
-        core::ptr::write_volatile(&raw mut (*cpu).tid, 0);
-        core::ptr::write_volatile(&raw mut (*cpu).switched_at, now);
-        core::ptr::write_volatile(
-            &raw mut (*cpu).tid,
-            kernel::task_tid(next).unwrap_or(0).into(),
-        );
-    }
-    if let Some(current) = Current::get() {
-        leave(&ctx, &current);
-    }
+    switch(&ctx, Task::Typed(ctx.arg(1)), Task::Typed(ctx.arg(2)));
+    0
+}
+
+/// The same by raw tracepoint.
+#[raw_tracepoint(tracepoint = "sched_switch")]
+pub(crate) fn raw_sched_switch(ctx: RawTracePointContext) -> i32 {
+    switch(&ctx, Task::Bare(ctx.arg(1)), Task::Bare(ctx.arg(2)));
     0
 }
 
 #[inline(always)]
-fn leave(ctx: &BtfTracePointContext, current: &Current) {
+fn switch(ctx: &impl EbpfContext, leaving: Task, coming: Task) {
+    if let Some(cpu) = CPUS.get_ptr_mut(0) {
+        // SAFETY: a per-CPU value, and context switches of one CPU don't nest.
+        unsafe {
+            // A reader that sees tid 0 knows that the record is being written.
+            core::ptr::write_volatile(&raw mut (*cpu).tid, 0);
+            core::ptr::write_volatile(&raw mut (*cpu).switches, (*cpu).switches + 1);
+            core::ptr::write_volatile(&raw mut (*cpu).tid, coming.tid().unwrap_or(0).into());
+        }
+    }
+    if let Some(current) = Current::get() {
+        leave(ctx, &current, leaving);
+    }
+}
+
+#[inline(always)]
+fn leave(ctx: &impl EbpfContext, current: &Current, task: Task) {
     let node = kernel::cpu_node();
     let (Some(thread), Some(row)) = (rows::thread(current), rows::sched_row(current, node)) else {
         return;
     };
-    let task: *const u8 = ctx.arg(1);
-    let Some(run_time) = kernel::task_run_time(task) else {
+    let Some(run_time) = task.run_time() else {
         return;
     };
     // SAFETY: this thread's own rows.
     unsafe {
         let owner = (*thread).task;
-        if owner != 0 && owner != task as u64 {
+        if owner != 0 && owner != task.address() {
             // A thread in the middle of an exec has its leader's tid already. When the exec is told, its own state comes
             // along, and this slice counts with the next.
             return;
         }
-        (*thread).task = task as u64;
+        (*thread).task = task.address();
         let before = (*thread).run_time_ns;
         (*thread).run_time_ns = run_time;
         if run_time < before {

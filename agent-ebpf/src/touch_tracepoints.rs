@@ -1,17 +1,16 @@
 //! Touches, second rung: where the kernel refuses fentry, the same from tracepoints alone, on Linux 6.2 and later.
 //!
-//! Traces (BTF-typed) the page-fault, page-allocation, RSS-accounting and system-call tracepoints, and follows each
+//! Traces (BTF-typed or raw) the page-fault, page-allocation, RSS-accounting and system-call tracepoints, and follows each
 //! thread through them: an allocation of user memory waits until the kernel accounts for it as anonymous (a first
 //! touch) or as file or shared memory (a map). A copy on write changes no account, so it is told by the fault's error
 //! code. Produces `TouchRow`: first touches exactly; of maps only pages that the thread itself brought into page cache
 //! or shared memory. Not seen: maps of pages that were there already, hugetlb, and swap-ins from the swap cache.
 
 use agent_ebpf::{FAULT_NONE, FAULT_UNDER_WAY, NO_NODE, Thread, TouchRow, may_count};
-use aya_ebpf::macros::btf_tracepoint;
-use aya_ebpf::programs::BtfTracePointContext;
 
 use crate::kernel;
 use crate::rows::{self, Current};
+use crate::twins::tracepoint;
 
 /// `__GFP_HIGHMEM | __GFP_HARDWALL`: an allocation for user space. The same bits on all kernels since 5.10.
 const GFP_USER_MEMORY: u32 = 0x0010_0002;
@@ -23,18 +22,16 @@ const MM_ANONPAGES: u32 = 1;
 const MM_SWAPENTS: u32 = 2;
 const MM_SHMEMPAGES: u32 = 3;
 
-/// `page_fault_user(unsigned long address, struct pt_regs *, unsigned long error_code)`, x86, all kernels.
-#[btf_tracepoint(function = "page_fault_user")]
-pub(crate) fn page_fault_user(ctx: BtfTracePointContext) -> i32 {
-    begin_fault(ctx.arg(2));
-    0
+tracepoint! {
+    /// `page_fault_user(unsigned long address, struct pt_regs *, unsigned long error_code)`, x86, all kernels.
+    fn page_fault_user, raw_page_fault_user(error_code: u64 = 2)
+    begin_fault(error_code)
 }
 
-/// `page_fault_kernel(…)`, the same for the kernel's accesses to user memory.
-#[btf_tracepoint(function = "page_fault_kernel")]
-pub(crate) fn page_fault_kernel(ctx: BtfTracePointContext) -> i32 {
-    begin_fault(ctx.arg(2));
-    0
+tracepoint! {
+    /// `page_fault_kernel(…)`, the same for the kernel's accesses to user memory.
+    fn page_fault_kernel, raw_page_fault_kernel(error_code: u64 = 2)
+    begin_fault(error_code)
 }
 
 #[inline(always)]
@@ -48,18 +45,16 @@ fn begin_fault(error_code: u64) {
     });
 }
 
-/// `sys_enter(struct pt_regs *, long id)`: a fault before it has ended.
-#[btf_tracepoint(function = "sys_enter")]
-pub(crate) fn sys_enter(_ctx: BtfTracePointContext) -> i32 {
-    end_fault();
-    0
+tracepoint! {
+    /// `sys_enter(struct pt_regs *, long id)`: a fault before it has ended.
+    fn sys_enter, raw_sys_enter()
+    end_fault()
 }
 
-/// `sys_exit(struct pt_regs *, long ret)`: a fault within it has ended.
-#[btf_tracepoint(function = "sys_exit")]
-pub(crate) fn sys_exit(_ctx: BtfTracePointContext) -> i32 {
-    end_fault();
-    0
+tracepoint! {
+    /// `sys_exit(struct pt_regs *, long ret)`: a fault within it has ended.
+    fn sys_exit, raw_sys_exit()
+    end_fault()
 }
 
 #[inline(always)]
@@ -73,15 +68,23 @@ fn end_fault() {
     });
 }
 
-/// `mm_page_alloc(struct page *, unsigned int order, gfp_t, int migratetype)`, all kernels.
-#[btf_tracepoint(function = "mm_page_alloc")]
-pub(crate) fn mm_page_alloc(ctx: BtfTracePointContext) -> i32 {
-    let gfp: u32 = ctx.arg(2);
+tracepoint! {
+    /// `mm_page_alloc(struct page *, unsigned int order, gfp_t, int migratetype)`, all kernels.
+    fn mm_page_alloc, raw_mm_page_alloc(page: *const u8 = 0, order: u32 = 1, gfp: u32 = 2)
+    allocated(page, order, gfp)
+}
+
+tracepoint! {
+    /// `rss_stat(struct mm_struct *, int member[, long count])`. Batched before 6.2, where this rung can't stand.
+    fn rss_stat, raw_rss_stat(mm: *const u8 = 0, member: u32 = 1)
+    accounted(mm, member)
+}
+
+#[inline(always)]
+fn allocated(page: *const u8, order: u32, gfp: u32) {
     if gfp & GFP_USER_MEMORY != GFP_USER_MEMORY {
-        return 0;
+        return;
     }
-    let order: u32 = ctx.arg(1);
-    let page: *const u8 = ctx.arg(0);
     with_thread(|current, thread| {
         let Some(node) = kernel::page_node(page) else {
             return;
@@ -101,14 +104,10 @@ pub(crate) fn mm_page_alloc(ctx: BtfTracePointContext) -> i32 {
             }
         }
     });
-    0
 }
 
-/// `rss_stat(struct mm_struct *, int member[, long count])`. Batched before 6.2, where this rung can't stand.
-#[btf_tracepoint(function = "rss_stat")]
-pub(crate) fn rss_stat(ctx: BtfTracePointContext) -> i32 {
-    let mm: *const u8 = ctx.arg(0);
-    let member: u32 = ctx.arg(1);
+#[inline(always)]
+fn accounted(mm: *const u8, member: u32) {
     with_thread(|current, thread| {
         // SAFETY: this thread's own state.
         unsafe {
@@ -133,7 +132,6 @@ pub(crate) fn rss_stat(ctx: BtfTracePointContext) -> i32 {
             }
         }
     });
-    0
 }
 
 #[inline(always)]

@@ -41,6 +41,12 @@ pub(crate) fn read_numa_balancing(root: &Root) -> Result<Option<u32>, Error> {
     }
 }
 
+/// `kernel.pid_max`; the default of old where it can't be read.
+pub(crate) fn read_pid_max(root: &Root) -> u64 {
+    let told = line(root, "sys/kernel/pid_max").ok();
+    told.and_then(|text| text.parse().ok()).unwrap_or(32_768)
+}
+
 fn line(root: &Root, below_proc: &str) -> Result<String, Error> {
     Ok(read(&root.proc(below_proc))?.trim().to_owned())
 }

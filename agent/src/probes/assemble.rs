@@ -5,8 +5,8 @@ use super::slots::{Slot, Slots};
 use super::totals::{BySlot, Totals};
 use model::locality::Locality;
 use model::process::{
-    ByNode, HintCounter, MigrationPair, Migrations, MovePair, Moves, TouchCounter, TouchPair,
-    Touches,
+    ByNode, HintCounter, MigrationPair, Migrations, MovePair, Moves, NodePages, TouchCounter,
+    TouchPair, Touches,
 };
 use model::signal::{Mechanism, Signal, SignalName};
 use model::topology::{NodeId, Topology};
@@ -93,7 +93,8 @@ impl Meaning<'_> {
         let pages = by_node.values().map(|t| sum(pick(t))).sum();
         let mechanism = self.signal(name).and_then(|s| s.mechanism);
         // The second rung sees some maps only: what it counts is a lower bound, and nothing counted is nothing known.
-        if name == SignalName::Map && mechanism == Some(Mechanism::TpBtf) && pages == 0 {
+        let sees_some = matches!(mechanism, Some(Mechanism::TpBtf | Mechanism::RawTp));
+        if name == SignalName::Map && sees_some && pages == 0 {
             return TouchCounter::default();
         }
         let spread = self.spread(by_node, pick);
@@ -119,11 +120,43 @@ impl Meaning<'_> {
         };
         let spread = self.spread(by_node, |t| &t.migrated_from);
         let pair = |(to, from, pages)| MigrationPair { from, to, pages };
-        let tells_nodes = signal.mechanism == Some(Mechanism::Fentry);
+        let tells_nodes = matches!(
+            signal.mechanism,
+            Some(Mechanism::Fentry | Mechanism::Kprobe)
+        );
         Migrations {
             pages: Some(by_node.values().map(|t| sum(&t.migrated_from)).sum()),
             failed_pages: Some(by_node.values().map(|t| t.failed_pages).sum()),
             by_pair: tells_nodes.then(|| spread.pairs.into_iter().map(pair).collect()),
+        }
+    }
+
+    /// Long-term pins that it made, by node.
+    pub(crate) fn pins_made(&self, by_node: &ByCpuNode) -> NodePages {
+        self.node_pages(SignalName::Pin, by_node, |t| &t.pinned)
+    }
+
+    /// Pages that a device's driver allocated for it, by node.
+    pub(crate) fn driver_allocated(&self, by_node: &ByCpuNode) -> NodePages {
+        self.node_pages(SignalName::DriverAlloc, by_node, |t| &t.driver_allocated)
+    }
+
+    fn node_pages(
+        &self,
+        name: SignalName,
+        by_node: &ByCpuNode,
+        pick: fn(&Totals) -> &BySlot,
+    ) -> NodePages {
+        if !self.live(name) {
+            return NodePages::default();
+        }
+        let mut by_memory_node = ByNode::new();
+        for (_, node, pages) in self.spread(by_node, pick).pairs {
+            *by_memory_node.entry(node).or_default() += pages;
+        }
+        NodePages {
+            pages: Some(by_node.values().map(|t| sum(pick(t))).sum()),
+            by_node: Some(by_memory_node),
         }
     }
 

@@ -1,7 +1,9 @@
 //! Loads the kernel side and attaches each signal's best rung that the kernel accepts.
 
-use super::ladder::{self, Hook, Kind, LIFECYCLE, Refusal, Rung};
+use super::bounds::Bounds;
+use super::ladder::{self, Kind, Refusal};
 use super::layout::{Layout, LayoutError};
+use super::rungs::{LIFECYCLE, Rung, rungs, target_names};
 use super::slots::Slots;
 use aya::maps::Array;
 use aya::programs::{Program, ProgramError};
@@ -42,7 +44,7 @@ impl Default for Options {
 pub(crate) struct Attached {
     /// The loaded object.
     pub(crate) ebpf: Ebpf,
-    /// Every signal but placement, in order.
+    /// Every signal that has probes, in order.
     pub(crate) signals: Vec<Signal>,
     /// Why children are not followed; `None` when they are.
     pub(crate) lifecycle: Option<String>,
@@ -71,22 +73,24 @@ pub(crate) enum AttachError {
 pub(crate) fn attach(
     topology: &Topology,
     slots: &Slots,
+    bounds: &Bounds,
     options: &Options,
 ) -> Result<Attached, AttachError> {
-    let layout = Layout::read(&options.btf).map_err(AttachError::Layout)?;
+    let names = target_names().collect();
+    let layout = Layout::read(&options.btf, &names).map_err(AttachError::Layout)?;
     let btf = Btf::parse_file(&options.btf, aya::Endianness::default())
         .map_err(|error| AttachError::Btf(one_line(&error)))?;
-    let ebpf = load(topology, slots, &layout, &btf)?;
+    let ebpf = load(topology, slots, bounds, &layout, &btf)?;
     let mut attacher = Attacher {
         ebpf,
         layout: &layout,
         btf: &btf,
         attached: BTreeSet::new(),
     };
-    let lifecycle = attacher.stand(&LIFECYCLE).err();
+    let lifecycle = attacher.first(LIFECYCLE, None).err();
     let signals = SignalName::ALL
         .into_iter()
-        .filter(|name| *name != SignalName::Placement)
+        .filter(|name| !rungs(*name).is_empty())
         .map(|name| attacher.signal(name, options.forced.get(&name).copied()))
         .collect::<Vec<_>>();
     for name in &options.broken {
@@ -114,6 +118,7 @@ fn allow(ebpf: &mut Ebpf, bits: u32) -> Result<(), AttachError> {
 fn load(
     topology: &Topology,
     slots: &Slots,
+    bounds: &Bounds,
     layout: &Layout,
     btf: &Btf,
 ) -> Result<Ebpf, AttachError> {
@@ -123,6 +128,9 @@ fn load(
         .btf(Some(btf))
         .verifier_log_level(verifier_log_level());
     loader.override_global(agent_ebpf::global::SLOT_OF, table.as_slice(), true);
+    for (name, entries) in bounds.maps() {
+        loader.map_max_entries(name, entries);
+    }
     for (name, value) in &layout.globals {
         loader.override_global(name, value, true);
     }
@@ -183,12 +191,26 @@ struct Attacher<'a> {
 impl Attacher<'_> {
     /// The signal on the first rung that stands.
     fn signal(&mut self, name: SignalName, forced: Option<Mechanism>) -> Signal {
-        let rungs = ladder::rungs(name);
+        match self.first(rungs(name), forced) {
+            Ok((rung, stood, refusals)) => standing(name, rung, stood, &refusals),
+            Err(why) if why.is_empty() => {
+                let asked = forced.map_or("any probe", Mechanism::as_str);
+                let why = format!("{} cannot be measured by {asked}", name.as_str());
+                Signal::unavailable(name, why)
+            }
+            Err(why) => Signal::unavailable(name, why),
+        }
+    }
+
+    /// The first rung that stands, with what is told of those above it; else why none does.
+    fn first(
+        &mut self,
+        rungs: &'static [Rung],
+        forced: Option<Mechanism>,
+    ) -> Result<(&'static Rung, Stood, Vec<Refusal>), String> {
         let mut refusals = Vec::new();
-        for rung in rungs
-            .iter()
-            .filter(|r| forced.is_none_or(|m| r.mechanism == m))
-        {
+        let allowed = |rung: &&Rung| forced.is_none_or(|m| rung.mechanism == m);
+        for rung in rungs.iter().filter(allowed) {
             let before = ladder::refused(rung, self.layout);
             let tried = before.is_none();
             let stood = match before {
@@ -196,7 +218,7 @@ impl Attacher<'_> {
                 None => self.stand(rung),
             };
             match stood {
-                Ok(stood) => return standing(name, rung, stood, &refusals),
+                Ok(stood) => return Ok((rung, stood, refusals)),
                 Err(why) => refusals.push(Refusal {
                     mechanism: rung.mechanism,
                     tried,
@@ -204,12 +226,7 @@ impl Attacher<'_> {
                 }),
             }
         }
-        if refusals.is_empty() {
-            let asked = forced.map_or("any probe", Mechanism::as_str);
-            let why = format!("{} cannot be measured by {asked}", name.as_str());
-            return Signal::unavailable(name, why);
-        }
-        Signal::unavailable(name, ladder::words(&refusals).join("; "))
+        Err(ladder::words(&refusals).join("; "))
     }
 
     /// Attaches all of a rung's programs, or none.
@@ -217,20 +234,16 @@ impl Attacher<'_> {
         let mut stood = Stood::default();
         let mut new = Vec::new();
         for hook in rung.hooks {
-            let attached = match ladder::target(hook, self.layout) {
-                Some(target) => self.hook(hook, target).map(|fresh| {
-                    if fresh {
-                        new.push(hook.program);
-                    }
-                    if !stood.targets.contains(&target) {
-                        stood.targets.push(target);
-                    }
-                }),
-                None => Err(format!(
-                    "this kernel's BTF has no {}",
-                    hook.targets.join(" or ")
-                )),
-            };
+            let (program, kind) = ladder::program(hook, rung.mechanism);
+            let attached = ladder::target(hook, self.layout).and_then(|target| {
+                if self.hook(program, kind, target)? {
+                    new.push(program);
+                }
+                if !stood.targets.contains(&target) {
+                    stood.targets.push(target);
+                }
+                Ok(())
+            });
             match (attached, hook.else_blind) {
                 (Ok(()), _) | (Err(_), Some("")) => {}
                 (Err(why), Some(blind)) => stood.blind.push(format!("{blind} ({why})")),
@@ -246,25 +259,29 @@ impl Attacher<'_> {
     }
 
     /// Whether the program is new; signals share programs.
-    fn hook(&mut self, hook: &Hook, target: &'static str) -> Result<bool, String> {
-        if self.attached.contains(hook.program) {
+    fn hook(
+        &mut self,
+        name: &'static str,
+        kind: Kind,
+        target: &'static str,
+    ) -> Result<bool, String> {
+        if self.attached.contains(name) {
             return Ok(false);
         }
         let program = self
             .ebpf
-            .program_mut(hook.program)
-            .ok_or_else(|| format!("the object has no program {}", hook.program))?;
-        attach_program(program, target, self.btf)
-            .map_err(|error| reason(hook.kind, target, &error))?;
-        self.attached.insert(hook.program);
+            .program_mut(name)
+            .ok_or_else(|| format!("the object has no program {name}"))?;
+        attach_program(program, target, self.btf).map_err(|error| reason(kind, target, &error))?;
+        self.attached.insert(name);
         Ok(true)
     }
 
     /// Takes a signal's programs away while it goes on saying that it is attached.
     fn spoil(&mut self, name: SignalName) {
-        let hooks = ladder::rungs(name).iter().flat_map(|rung| rung.hooks);
+        let hooks = rungs(name).iter().flat_map(|rung| rung.hooks);
         let programs: Vec<_> = hooks
-            .map(|hook| hook.program)
+            .flat_map(|hook| [hook.typed, hook.untyped])
             .filter(|program| self.attached.contains(program))
             .collect();
         for program in programs {
@@ -278,6 +295,8 @@ impl Attacher<'_> {
             Some(Program::FEntry(p)) => p.unload(),
             Some(Program::FExit(p)) => p.unload(),
             Some(Program::BtfTracePoint(p)) => p.unload(),
+            Some(Program::RawTracePoint(p)) => p.unload(),
+            Some(Program::KProbe(p)) => p.unload(),
             _ => Ok(()),
         };
         if let Err(error) = unloaded {
@@ -333,17 +352,21 @@ fn attach_program(program: &mut Program, target: &str, btf: &Btf) -> Result<(), 
             p.load(target, btf)?;
             p.attach().map(drop)
         }
+        Program::RawTracePoint(p) => {
+            p.load()?;
+            p.attach(target).map(drop)
+        }
+        Program::KProbe(p) => {
+            p.load()?;
+            p.attach(target, 0).map(drop)
+        }
         _ => Err(ProgramError::UnexpectedProgramType),
     }
 }
 
 /// The kernel's own word on why a program did not load or attach.
 fn reason(kind: Kind, target: &str, error: &ProgramError) -> String {
-    let kind = match kind {
-        Kind::TpBtf => "tp_btf",
-        Kind::Fentry => "fentry",
-        Kind::Fexit => "fexit",
-    };
+    let kind = kind.as_str();
     let why = match error {
         ProgramError::LoadError {
             io_error,
@@ -363,6 +386,11 @@ fn reason(kind: Kind, target: &str, error: &ProgramError) -> String {
         }
         ProgramError::SyscallError(error) => format!("{}: {}", error.call, error.io_error),
         other => one_line(other),
+    };
+    let why = if why.contains("event_source/devices/kprobe") {
+        "this kernel has no kprobes (CONFIG_KPROBES)".to_owned()
+    } else {
+        why
     };
     format!("{kind}/{target}: {why}")
 }

@@ -1,6 +1,8 @@
-//! The ladder: which rungs each signal has, best first, and which of them the running kernel can have.
+//! The ladder's decisions: which rungs of [`super::rungs`] the running kernel can have, and what to say of those that it
+//! can't. Pure.
 
 use super::layout::Layout;
+use super::rungs::{At, Hook, Rung, name_of};
 use model::signal::{Mechanism, Signal, SignalName};
 
 /// How a program attaches.
@@ -8,268 +10,101 @@ use model::signal::{Mechanism, Signal, SignalName};
 pub(crate) enum Kind {
     /// BTF-typed raw tracepoint.
     TpBtf,
+    /// Raw tracepoint.
+    RawTp,
     /// A kernel function's entry.
     Fentry,
     /// A kernel function's exit.
     Fexit,
+    /// A breakpoint at a kernel function's entry.
+    Kprobe,
+    /// The same at its return.
+    Kretprobe,
 }
 
-/// One program and where it can attach: the first target that this kernel has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hook {
-    /// The program's name in the object.
-    pub(crate) program: &'static str,
-    /// How it attaches.
-    pub(crate) kind: Kind,
-    /// Kernel functions or tracepoints, by the kernels' ages.
-    pub(crate) targets: &'static [&'static str],
-    /// What is not seen without it (empty when another hook sees it); `None` when the rung can't stand without it.
-    pub(crate) else_blind: Option<&'static str>,
-}
-
-/// One way to measure a signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rung {
-    /// By which mechanism.
-    pub(crate) mechanism: Mechanism,
-    /// All of its programs.
-    pub(crate) hooks: &'static [Hook],
-    /// What this rung never sees; `None` for a best rung.
-    pub(crate) blind: Option<&'static str>,
-    /// A tracepoint's number of arguments that this rung's reading of it supposes.
-    pub(crate) supposes: Option<(&'static str, usize)>,
-}
-
-const fn must(program: &'static str, kind: Kind, targets: &'static [&'static str]) -> Hook {
-    Hook {
-        program,
-        kind,
-        targets,
-        else_blind: None,
+impl Kind {
+    /// As the sections of an object are called.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::TpBtf => "tp_btf",
+            Self::RawTp => "raw_tp",
+            Self::Fentry => "fentry",
+            Self::Fexit => "fexit",
+            Self::Kprobe => "kprobe",
+            Self::Kretprobe => "kretprobe",
+        }
     }
 }
 
-const fn may(
-    program: &'static str,
-    kind: Kind,
-    targets: &'static [&'static str],
-    blind: &'static str,
-) -> Hook {
-    Hook {
-        program,
-        kind,
-        targets,
-        else_blind: Some(blind),
+/// The program that a hook stands for on a rung, and how it attaches.
+pub(crate) fn program(hook: &Hook, mechanism: Mechanism) -> (&'static str, Kind) {
+    match (hook.at, mechanism) {
+        (At::Entry, Mechanism::Kprobe) | (At::EntryByKprobe, _) => (hook.untyped, Kind::Kprobe),
+        (At::Exit, Mechanism::Kprobe) => (hook.untyped, Kind::Kretprobe),
+        (At::Tracepoint, Mechanism::RawTp) => (hook.untyped, Kind::RawTp),
+        (At::Entry, _) => (hook.typed, Kind::Fentry),
+        (At::Exit, _) => (hook.typed, Kind::Fexit),
+        (At::Tracepoint, _) => (hook.typed, Kind::TpBtf),
     }
 }
 
-const fn fentry(hooks: &'static [Hook]) -> Rung {
-    Rung {
-        mechanism: Mechanism::Fentry,
-        hooks,
-        blind: None,
-        supposes: None,
+/// Where a hook attaches on this kernel.
+///
+/// # Errors
+/// Why nowhere: the kernel has none of the targets, or has it with other arguments than the program expects, which would
+/// make it count something else.
+pub(crate) fn target(hook: &Hook, layout: &Layout) -> Result<&'static str, String> {
+    let known = match hook.at {
+        At::Tracepoint => &layout.tracepoints,
+        At::Entry | At::EntryByKprobe | At::Exit => &layout.functions,
+    };
+    let mut other = None;
+    for target in hook.targets {
+        let name = name_of(target);
+        match known.get(name) {
+            Some(arguments) if fits(target, arguments) => return Ok(name),
+            Some(arguments) => other = Some((name, arguments)),
+            None => {}
+        }
     }
+    if let Some((name, arguments)) = other {
+        return Err(format!(
+            "{name}({}) of this kernel has other arguments than {}",
+            arguments.join(", "),
+            hook.targets.join(" or ")
+        ));
+    }
+    let mut names: Vec<_> = hook.targets.iter().map(|target| name_of(target)).collect();
+    names.dedup();
+    Err(format!("this kernel's BTF has no {}", names.join(" or ")))
 }
 
-/// Which processes are watched follows from these; they belong to no signal.
-pub(crate) const LIFECYCLE: Rung = Rung {
-    mechanism: Mechanism::TpBtf,
-    hooks: &[
-        must("sched_process_fork", Kind::TpBtf, &["sched_process_fork"]),
-        must("sched_process_exec", Kind::TpBtf, &["sched_process_exec"]),
-        must("sched_process_exit", Kind::TpBtf, &["sched_process_exit"]),
-    ],
-    blind: None,
-    supposes: None,
-};
-
-/// An account of RSS that fires for each fault has two arguments; with three it is batched, and tells nothing.
-const UNBATCHED_RSS: Option<(&str, usize)> = Some(("rss_stat", 2));
-
-const FAULT_TRACEPOINTS: &[Hook] = &[
-    must("page_fault_user", Kind::TpBtf, &["page_fault_user"]),
-    must("page_fault_kernel", Kind::TpBtf, &["page_fault_kernel"]),
-    must("mm_page_alloc", Kind::TpBtf, &["mm_page_alloc"]),
-    must("rss_stat", Kind::TpBtf, &["rss_stat"]),
-    must("sys_enter", Kind::TpBtf, &["sys_enter"]),
-    must("sys_exit", Kind::TpBtf, &["sys_exit"]),
-];
-
-const MIGRATION_ENTER: Hook = must("migration_enter", Kind::Fentry, &["remove_migration_pte"]);
-const MIGRATION_LEAVE: Hook = must("migration_leave", Kind::Fexit, &["remove_migration_pte"]);
-
-const MAP_HUGETLB: Hook = may(
-    "map_hugetlb",
-    Kind::Fentry,
-    &["hugetlb_add_to_page_cache"],
-    "shared hugetlb memory is not seen",
-);
-
-const HINT_CHECK: &str =
-    "the page's node before a migration is not known, so remote pages have no pair";
-
-const HINT_HOOKS: &[Hook] = &[
-    must("hint_fault", Kind::Fentry, &["task_numa_fault"]),
-    Hook {
-        program: "hint_check",
-        kind: Kind::Fentry,
-        targets: &["numa_migrate_check"],
-        else_blind: Some(HINT_CHECK),
-    },
-];
-const HINT_HOOKS_6_1: &[Hook] = &[
-    must("hint_fault", Kind::Fentry, &["task_numa_fault"]),
-    must("hint_prep", Kind::Fentry, &["numa_migrate_prep"]),
-];
-
-const SCHED: &[Rung] = &[Rung {
-    mechanism: Mechanism::TpBtf,
-    hooks: &[must("sched_switch", Kind::TpBtf, &["sched_switch"])],
-    blind: None,
-    supposes: None,
-}];
-
-const FIRST_TOUCH: &[Rung] = &[
-    fentry(&[
-        must(
-            "touch_anon",
-            Kind::Fentry,
-            &["folio_add_new_anon_rmap", "page_add_new_anon_rmap"],
-        ),
-        may(
-            "touch_hugetlb",
-            Kind::Fentry,
-            &["hugetlb_add_new_anon_rmap", "hugepage_add_new_anon_rmap"],
-            "private hugetlb memory is not seen",
-        ),
-        must("swap_enter", Kind::Fentry, &["do_swap_page"]),
-        must("swap_leave", Kind::Fexit, &["do_swap_page"]),
-        // One of the two, by the kernel's age.
-        may(
-            "swap_anon_ptes",
-            Kind::Fentry,
-            &["folio_add_anon_rmap_ptes"],
-            "",
-        ),
-        may("swap_anon_page", Kind::Fentry, &["page_add_anon_rmap"], ""),
-    ]),
-    Rung {
-        mechanism: Mechanism::TpBtf,
-        hooks: FAULT_TRACEPOINTS,
-        blind: Some("hugetlb memory is not seen"),
-        supposes: UNBATCHED_RSS,
-    },
-];
-
-const MAP: &[Rung] = &[
-    fentry(&[
-        must("map_file_ptes", Kind::Fentry, &["folio_add_file_rmap_ptes"]),
-        must("map_file_pmd", Kind::Fentry, &["folio_add_file_rmap_pmd"]),
-        MIGRATION_ENTER,
-        MIGRATION_LEAVE,
-        MAP_HUGETLB,
-    ]),
-    fentry(&[
-        must(
-            "map_file_range",
-            Kind::Fentry,
-            &["folio_add_file_rmap_range"],
-        ),
-        MIGRATION_ENTER,
-        MIGRATION_LEAVE,
-        MAP_HUGETLB,
-    ]),
-    // Where one of the functions above is, this one sees only a part: it comes last.
-    fentry(&[
-        must("map_file_page", Kind::Fentry, &["page_add_file_rmap"]),
-        MIGRATION_ENTER,
-        MIGRATION_LEAVE,
-        MAP_HUGETLB,
-    ]),
-    Rung {
-        mechanism: Mechanism::TpBtf,
-        hooks: FAULT_TRACEPOINTS,
-        blind: Some(
-            "only pages that the process itself brought in are seen, \
-             not those already in page cache or shared memory",
-        ),
-        supposes: UNBATCHED_RSS,
-    },
-];
-
-const HINT: &[Rung] = &[fentry(HINT_HOOKS_6_1), fentry(HINT_HOOKS)];
-
-const MIGRATION: &[Rung] = &[
-    fentry(HINT_HOOKS_6_1),
-    fentry(HINT_HOOKS),
-    migrate_pages(
-        &[must(
-            "mm_migrate_pages_7",
-            Kind::TpBtf,
-            &["mm_migrate_pages"],
-        )],
-        7,
-    ),
-    migrate_pages(
-        &[must(
-            "mm_migrate_pages_8",
-            Kind::TpBtf,
-            &["mm_migrate_pages"],
-        )],
-        8,
-    ),
-];
-
-const fn migrate_pages(hooks: &'static [Hook], arguments: usize) -> Rung {
-    Rung {
-        mechanism: Mechanism::TpBtf,
-        hooks,
-        blind: Some("pages are counted without their nodes"),
-        supposes: Some(("mm_migrate_pages", arguments)),
+/// Whether a function's arguments are those of a prototype, as far as that names them.
+fn fits(prototype: &str, arguments: &[String]) -> bool {
+    let expected = prototype
+        .split_once('(')
+        .and_then(|(_, rest)| rest.strip_suffix(')'))
+        .unwrap_or_default();
+    let mut arguments = arguments.iter().map(String::as_str);
+    for word in expected.split(", ").filter(|word| !word.is_empty()) {
+        if word == "..." {
+            return true;
+        }
+        let fits =
+            |argument: &str| argument == word || (word == "struct *" && argument.ends_with(" *"));
+        if !arguments.next().is_some_and(fits) {
+            return false;
+        }
     }
-}
-
-const SCAN: &[Rung] = &[fentry(&[
-    must("scan_enter", Kind::Fentry, &["task_numa_work"]),
-    must("scan_leave", Kind::Fexit, &["task_numa_work"]),
-])];
-
-/// The rungs of a signal that a probe measures, best first; none for placement, which has no probe.
-pub(crate) const fn rungs(signal: SignalName) -> &'static [Rung] {
-    match signal {
-        SignalName::Sched => SCHED,
-        SignalName::FirstTouch => FIRST_TOUCH,
-        SignalName::Map => MAP,
-        SignalName::Hint => HINT,
-        SignalName::Migration => MIGRATION,
-        SignalName::Scan => SCAN,
-        SignalName::Pin | SignalName::DriverAlloc | SignalName::Placement => &[],
-    }
-}
-
-/// Where a hook attaches on this kernel; `None` when it has none of the targets.
-pub(crate) fn target(hook: &Hook, layout: &Layout) -> Option<&'static str> {
-    hook.targets.iter().copied().find(|name| match hook.kind {
-        Kind::TpBtf => layout.tracepoints.contains_key(*name),
-        Kind::Fentry | Kind::Fexit => layout.functions.contains(*name),
-    })
+    arguments.next().is_none()
 }
 
 /// Why a rung can't stand on this kernel, before anything is tried; `None` when it may.
 pub(crate) fn refused(rung: &Rung, layout: &Layout) -> Option<String> {
-    if let Some((tracepoint, arguments)) = rung.supposes
-        && let Some(found) = layout.tracepoints.get(tracepoint)
-        && *found != arguments
-    {
-        return Some(format!(
-            "tracepoint {tracepoint} has {found} arguments on this kernel, not {arguments}"
-        ));
-    }
     rung.hooks
         .iter()
-        .find(|hook| hook.else_blind.is_none() && target(hook, layout).is_none())
-        .map(|hook| format!("this kernel's BTF has no {}", hook.targets.join(" or ")))
+        .filter(|hook| hook.else_blind.is_none())
+        .find_map(|hook| target(hook, layout).err())
 }
 
 /// Why a rung does not stand.
@@ -305,10 +140,11 @@ pub(crate) fn words(refusals: &[Refusal]) -> Vec<String> {
 }
 
 /// What the second rungs' programs are to count, as [`agent_ebpf::may_count`]: signals share them, and one of those may
-/// stand on its first rung.
+/// stand on another rung.
 pub(crate) fn may_count(signals: &[Signal]) -> u32 {
     use agent_ebpf::may_count::{FIRST_TOUCH, MAP, MIGRATION};
-    let second = |s: &&Signal| s.is_live() && s.mechanism == Some(Mechanism::TpBtf);
+    let tracepoint = |m| matches!(m, Mechanism::TpBtf | Mechanism::RawTp);
+    let second = |s: &&Signal| s.is_live() && s.mechanism.is_some_and(tracepoint);
     signals.iter().filter(second).fold(0, |bits, signal| {
         bits | match signal.name {
             SignalName::FirstTouch => FIRST_TOUCH,
@@ -345,65 +181,155 @@ pub(crate) fn caveat(signal: SignalName, numa_balancing: Option<u32>) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probes::rungs::rungs;
 
-    fn layout(functions: &[&str], tracepoints: &[(&str, usize)]) -> Layout {
+    fn layout(functions: &[&str], tracepoints: &[&str]) -> Layout {
+        let table = |all: &[&str]| {
+            all.iter()
+                .map(|text| {
+                    let (name, rest) = text.split_once('(').unwrap();
+                    let arguments = rest.trim_end_matches(')').split(", ");
+                    let arguments = arguments.filter(|a| !a.is_empty()).map(str::to_owned);
+                    (name.to_owned(), arguments.collect())
+                })
+                .collect()
+        };
         Layout {
-            functions: functions.iter().map(|f| (*f).to_owned()).collect(),
-            tracepoints: tracepoints
-                .iter()
-                .map(|(t, n)| ((*t).to_owned(), *n))
-                .collect(),
+            functions: table(functions),
+            tracepoints: table(tracepoints),
             ..Layout::default()
         }
     }
 
-    fn standing(signal: SignalName, layout: &Layout) -> Vec<usize> {
+    fn standing(signal: SignalName, layout: &Layout) -> Vec<Mechanism> {
         rungs(signal)
             .iter()
-            .enumerate()
-            .filter(|(_, rung)| refused(rung, layout).is_none())
-            .map(|(i, _)| i)
+            .filter(|rung| refused(rung, layout).is_none())
+            .map(|rung| rung.mechanism)
             .collect()
     }
 
-    const FAULTS: [(&str, usize); 5] = [
-        ("page_fault_user", 3),
-        ("page_fault_kernel", 3),
-        ("mm_page_alloc", 4),
-        ("sys_enter", 2),
-        ("sys_exit", 2),
+    const FAULTS: [&str; 5] = [
+        "page_fault_user(i64, pt_regs *, i64)",
+        "page_fault_kernel(i64, pt_regs *, i64)",
+        "mm_page_alloc(page *, i32, i32, i32)",
+        "sys_enter(pt_regs *, i64)",
+        "sys_exit(pt_regs *, i64)",
+    ];
+    const ANON: [&str; 2] = [
+        "folio_add_new_anon_rmap(folio *, vm_area_struct *, i64, i32)",
+        "do_swap_page(vm_fault *)",
     ];
 
     #[test]
-    fn a_current_kernel_has_both_rungs_of_first_touch() {
+    fn a_current_kernel_has_every_rung_of_first_touch() {
         let mut tracepoints = FAULTS.to_vec();
-        tracepoints.push(("rss_stat", 2));
-        let l = layout(&["folio_add_new_anon_rmap", "do_swap_page"], &tracepoints);
-        assert_eq!(standing(SignalName::FirstTouch, &l), [0, 1]);
+        tracepoints.push("rss_stat(mm_struct *, i32)");
+        let l = layout(&ANON, &tracepoints);
+        assert_eq!(
+            standing(SignalName::FirstTouch, &l),
+            [
+                Mechanism::Fentry,
+                Mechanism::Kprobe,
+                Mechanism::TpBtf,
+                Mechanism::RawTp
+            ]
+        );
     }
 
     #[test]
-    fn batched_rss_accounting_refuses_the_tracepoint_rung() {
+    fn batched_rss_accounting_refuses_the_tracepoint_rungs() {
         let mut tracepoints = FAULTS.to_vec();
-        tracepoints.push(("rss_stat", 3));
-        let l = layout(&["page_add_new_anon_rmap", "do_swap_page"], &tracepoints);
-        assert_eq!(standing(SignalName::FirstTouch, &l), [0]);
-        let why = refused(&rungs(SignalName::FirstTouch)[1], &l);
+        tracepoints.push("rss_stat(mm_struct *, i32, i64)");
+        let l = layout(&ANON, &tracepoints);
+        assert_eq!(
+            standing(SignalName::FirstTouch, &l),
+            [Mechanism::Fentry, Mechanism::Kprobe]
+        );
+        let why = refused(&rungs(SignalName::FirstTouch)[2], &l);
         assert_eq!(
             why.as_deref(),
-            Some("tracepoint rss_stat has 3 arguments on this kernel, not 2")
+            Some(
+                "rss_stat(mm_struct *, i32, i64) of this kernel has other arguments than \
+                 rss_stat(mm_struct *, i32)"
+            )
         );
+    }
+
+    #[test]
+    fn a_function_that_changed_its_arguments_is_not_traced() {
+        for (argument, want) in [
+            (
+                "folio_add_new_anon_rmap(folio *, vm_area_struct *, i64)",
+                true,
+            ),
+            ("folio_add_new_anon_rmap(folio *, vm_area_struct *)", true),
+            (
+                "folio_add_new_anon_rmap(page *, vm_area_struct *, i64)",
+                false,
+            ),
+            (
+                "folio_add_new_anon_rmap(folio *, i64, vm_area_struct *)",
+                false,
+            ),
+            ("folio_add_new_anon_rmap(folio *)", false),
+        ] {
+            let l = layout(&[argument, ANON[1]], &[]);
+            let rung = &rungs(SignalName::FirstTouch)[0];
+            assert_eq!(refused(rung, &l).is_none(), want, "{argument}");
+        }
+    }
+
+    #[test]
+    fn without_dots_the_number_of_arguments_counts() {
+        let is = |text: &str, argument: &[&str]| {
+            let arguments: Vec<_> = argument.iter().map(|a| (*a).to_owned()).collect();
+            fits(text, &arguments)
+        };
+        assert!(is("f(i32, i32)", &["i32", "i32"]));
+        assert!(!is("f(i32, i32)", &["i32"]));
+        assert!(!is("f(i32, i32)", &["i32", "i32", "i32"]));
+        assert!(is("f()", &[]));
+        assert!(!is("f()", &["i32"]));
+        assert!(is("f(...)", &["i32"]));
     }
 
     #[test]
     fn the_targets_follow_the_kernels_age() {
         let hook = &rungs(SignalName::FirstTouch)[0].hooks[0];
         for (function, want) in [
-            ("folio_add_new_anon_rmap", Some("folio_add_new_anon_rmap")),
-            ("page_add_new_anon_rmap", Some("page_add_new_anon_rmap")),
-            ("something_else", None),
+            (
+                "folio_add_new_anon_rmap(folio *, vm_area_struct *)",
+                Some("folio_add_new_anon_rmap"),
+            ),
+            (
+                "page_add_new_anon_rmap(page *, vm_area_struct *, i64, i8)",
+                Some("page_add_new_anon_rmap"),
+            ),
+            ("something_else()", None),
         ] {
-            assert_eq!(target(hook, &layout(&[function], &[])), want);
+            assert_eq!(target(hook, &layout(&[function], &[])).ok(), want);
+        }
+    }
+
+    #[test]
+    fn a_rung_decides_how_its_hooks_attach() {
+        let hooks = rungs(SignalName::Scan)[0].hooks;
+        for (hook, mechanism, want) in [
+            (&hooks[0], Mechanism::Fentry, ("scan_enter", Kind::Fentry)),
+            (&hooks[1], Mechanism::Fentry, ("scan_leave", Kind::Fexit)),
+            (
+                &hooks[0],
+                Mechanism::Kprobe,
+                ("kprobe_scan_enter", Kind::Kprobe),
+            ),
+            (
+                &hooks[1],
+                Mechanism::Kprobe,
+                ("kretprobe_scan_leave", Kind::Kretprobe),
+            ),
+        ] {
+            assert_eq!(program(hook, mechanism), want);
         }
     }
 

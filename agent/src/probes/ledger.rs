@@ -6,7 +6,7 @@
 //! from the CPU that runs it.
 
 use super::totals::{BySlot, Totals};
-use agent_ebpf::{BalanceRow, NO_NODE, RowKey, SchedRow, Thread, TouchRow};
+use agent_ebpf::{BalanceRow, DeviceRow, NO_NODE, RowKey, SchedRow, Thread, TouchRow};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What one tick read from the kernel side's maps.
@@ -20,6 +20,8 @@ pub(crate) struct Reading {
     pub(crate) touch: Vec<(RowKey, TouchRow)>,
     /// Balancing rows.
     pub(crate) balance: Vec<(RowKey, BalanceRow)>,
+    /// Rows of memory for devices.
+    pub(crate) device: Vec<(RowKey, DeviceRow)>,
     /// Threads that ran throughout the reading.
     pub(crate) running: Vec<Running>,
 }
@@ -169,6 +171,9 @@ impl Ledger {
         }
         for (key, row) in reading.balance.iter().filter(|(_, row)| row.cookie != 0) {
             self.totals(*key, row.cookie, row.tgid).set_balance(row);
+        }
+        for (key, row) in reading.device.iter().filter(|(_, row)| row.cookie != 0) {
+            self.totals(*key, row.cookie, row.tgid).set_device(row);
         }
     }
 

@@ -16,15 +16,18 @@ fn thread(cookie: u64, exited: bool) -> Thread {
         scan_ns: 7,
         scan_cpu_ns: 5,
         scan_began_ns: 0,
-        scan_began_cpu_ns: 0,
+        scan_began_run_time_ns: 0,
+        scan_began_account_ns: 0,
+        migrating_vma: 0,
+        pinning_pages: 0,
         last_node: 0,
         hint_node: NO_NODE,
         hint_cpu_node: 0,
         in_swap: 0,
-        in_migration: 0,
         pending_pages: 0,
         pending_node: NO_NODE,
         fault: 0,
+        in_driver: 0,
     }
 }
 

@@ -4,8 +4,8 @@ use super::attach::Attached;
 use super::ledger::{Ledger, Reading, Running, ThreadId};
 use super::running::{Threads, running};
 use agent_ebpf::{
-    BalanceRow, Cpu, LOST_KINDS, Lost, NEWS_EXEC, NO_NODE, NODE_IDS, News, RowKey, SchedRow,
-    Thread, TouchRow, Tracked,
+    BalanceRow, Cpu, DeviceRow, LOST_KINDS, Lost, NEWS_EXEC, NO_NODE, NODE_IDS, News, RowKey,
+    SchedRow, Thread, TouchRow, Tracked,
 };
 use anyhow::{Context, Result};
 use aya::maps::{HashMap as BpfHashMap, MapData, PerCpuArray, RingBuf};
@@ -21,6 +21,7 @@ pub(crate) struct Reader {
     sched: BpfHashMap<MapData, RowKey, SchedRow>,
     touch: BpfHashMap<MapData, RowKey, TouchRow>,
     balance: BpfHashMap<MapData, RowKey, BalanceRow>,
+    device: BpfHashMap<MapData, RowKey, DeviceRow>,
     cpus: PerCpuArray<MapData, Cpu>,
     lost: PerCpuArray<MapData, u64>,
     news: RingBuf<MapData>,
@@ -65,6 +66,7 @@ impl Reader {
             sched: hash(&mut ebpf, "SCHED")?,
             touch: hash(&mut ebpf, "TOUCH")?,
             balance: hash(&mut ebpf, "BALANCE")?,
+            device: hash(&mut ebpf, "DEVICE")?,
             cpus: per_cpu(&mut ebpf, "CPUS")?,
             lost: per_cpu(&mut ebpf, "LOST")?,
             news: RingBuf::try_from(
@@ -124,6 +126,7 @@ impl Reader {
         let mut sched = entries(&self.sched)?;
         let touch = entries(&self.touch)?;
         let balance = entries(&self.balance)?;
+        let device = entries(&self.device)?;
         let running = running(
             &before,
             &threads,
@@ -143,6 +146,7 @@ impl Reader {
             sched,
             touch,
             balance,
+            device,
             running: running.into_iter().map(|(_, running)| running).collect(),
         })
     }
@@ -207,6 +211,9 @@ impl Reader {
         for (key, _) in &rows.balance {
             let _ = self.balance.remove(key);
         }
+        for (key, _) in &rows.device {
+            let _ = self.device.remove(key);
+        }
         if !rows.threads.is_empty() {
             let _ = self.threads.remove(&id.tid);
         }
@@ -231,12 +238,14 @@ impl Reader {
             sched: rows(&self.sched, &keys),
             touch: rows(&self.touch, &keys),
             balance: rows(&self.balance, &keys),
+            device: rows(&self.device, &keys),
             ..Reading::default()
         };
         reading.threads.retain(|(_, row)| row.cookie == id.cookie);
         reading.sched.retain(|(_, row)| row.cookie == id.cookie);
         reading.touch.retain(|(_, row)| row.cookie == id.cookie);
         reading.balance.retain(|(_, row)| row.cookie == id.cookie);
+        reading.device.retain(|(_, row)| row.cookie == id.cookie);
         reading
     }
 
@@ -285,15 +294,18 @@ pub(crate) fn registered(cookie: u64, tgid: u32, run_time_ns: u64) -> Thread {
         scan_ns: 0,
         scan_cpu_ns: 0,
         scan_began_ns: 0,
-        scan_began_cpu_ns: 0,
+        scan_began_run_time_ns: 0,
+        scan_began_account_ns: 0,
+        migrating_vma: 0,
+        pinning_pages: 0,
         last_node: NO_NODE,
         hint_node: NO_NODE,
         hint_cpu_node: 0,
         in_swap: 0,
-        in_migration: 0,
         pending_pages: 0,
         pending_node: NO_NODE,
         fault: agent_ebpf::FAULT_NONE,
+        in_driver: 0,
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn running(
 
     // An isolated CPU may not switch for hours, and then nothing has told who is on it: threads that have not switched
     // since they are watched are asked.
-    let silent = |cpu: usize| cpus.get(cpu).is_some_and(|c| c.switched_at == 0);
+    let silent = |cpu: usize| cpus.get(cpu).is_some_and(|c| c.switches == 0);
     let mut left = (0..cpus.len())
         .filter(|cpu| silent(*cpu) && node_of(*cpu).is_some())
         .count();
@@ -116,8 +116,8 @@ mod tests {
     fn found(cpus: &[(u64, u64)], threads: &[(u32, Thread)]) -> Vec<(usize, u32, u64)> {
         let cpus: Vec<Cpu> = cpus
             .iter()
-            .map(|(switched_at, tid)| Cpu {
-                switched_at: *switched_at,
+            .map(|(switches, tid)| Cpu {
+                switches: *switches,
                 tid: *tid,
             })
             .collect();

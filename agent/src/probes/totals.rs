@@ -1,6 +1,6 @@
 //! What was counted from the CPUs of one node: one thread's rows together, or a whole process's.
 
-use agent_ebpf::{BalanceRow, SLOTS, SchedRow, TouchRow};
+use agent_ebpf::{BalanceRow, DeviceRow, SLOTS, SchedRow, TouchRow};
 
 /// Counts by slot of the other node.
 pub(crate) type BySlot = [u64; SLOTS];
@@ -28,6 +28,10 @@ pub(crate) struct Totals {
     pub(crate) migrated_from: BySlot,
     /// Pages that should have migrated.
     pub(crate) failed_pages: u64,
+    /// Pages pinned for long, by the slot of their node.
+    pub(crate) pinned: BySlot,
+    /// Pages that a device's driver allocated, by the slot of their node.
+    pub(crate) driver_allocated: BySlot,
 }
 
 impl Totals {
@@ -51,6 +55,12 @@ impl Totals {
         self.hint_pages = row.hint_pages;
         self.migrated_from = row.migrated_from;
         self.failed_pages = row.failed_pages;
+    }
+
+    /// Takes over what a row of memory for devices says now.
+    pub(crate) fn set_device(&mut self, row: &DeviceRow) {
+        self.pinned = row.pinned;
+        self.driver_allocated = row.driver_allocated;
     }
 
     /// Adds another's counts.
@@ -79,5 +89,7 @@ impl Totals {
         each(&mut self.hint_pages, &other.hint_pages);
         each(&mut self.migrated_from, &other.migrated_from);
         self.failed_pages = f(self.failed_pages, other.failed_pages);
+        each(&mut self.pinned, &other.pinned);
+        each(&mut self.driver_allocated, &other.driver_allocated);
     }
 }

@@ -11,7 +11,7 @@ mod watched;
 use crate::engines::scan::{Found, Scanner};
 use crate::engines::selection::{Selection, Why};
 use crate::host::cpu_time::{CpuTime, busy_by_node, read_cpu_times};
-use crate::host::kernel::{read_host, read_numa_balancing};
+use crate::host::kernel::{read_host, read_numa_balancing, read_pid_max};
 use crate::host::pid_namespace::require_host_pids;
 use crate::host::process::{ProcessDir, ancestors, descendants, own_pid};
 use crate::host::root::Root;
@@ -20,6 +20,7 @@ use crate::host::topology::read_topology;
 use crate::host::vmstat::read_balancing;
 use crate::probes::assemble::Meaning;
 use crate::probes::attach::{self, attach};
+use crate::probes::bounds::{BUDGET, Bounds, Machine};
 use crate::probes::ladder;
 use crate::probes::ledger::{Ledger, ThreadId};
 use crate::probes::reader::{Happened, Reader, now_ns};
@@ -28,7 +29,7 @@ use crate::probes::slots::Slots;
 use agent_ebpf::Tracked;
 use anyhow::{Context, Result};
 use model::process::Process;
-use model::signal::{Signal, SignalState};
+use model::signal::{Signal, SignalName, SignalState};
 use model::snapshot::{Host, Lost, SCHEMA_VERSION, Snapshot};
 use model::time::Timestamp;
 use model::topology::Topology;
@@ -92,12 +93,17 @@ impl Sampler {
         require_host_pids(&root)?;
         let topology = read_topology(&root)?;
         let slots = Slots::new(&topology);
-        let attached = attach(&topology, &slots, &options.attach)?;
+        let bounds = Bounds::fit(&machine(&root, &topology));
+        let attached = attach(&topology, &slots, &bounds, &options.attach)?;
         give_back_memory();
         if let Some(why) = &attached.lifecycle {
             tracing::warn!("children of watched processes are found late: {why}");
         }
         let mut signals = attached.signals.clone();
+        signals.push(Signal::unavailable(
+            SignalName::DriverAlloc,
+            "not measured by this version",
+        ));
         signals.push(placement::signal(&root));
         let reader = Reader::new(attached, &topology, slots.table(&topology))?;
         let mut sampler = Self {
@@ -452,6 +458,16 @@ fn run_times(root: &Root, pid: u32) -> Vec<(u32, u64)> {
     let threads = dir.thread_ids().unwrap_or_default();
     let of = |tid: u32| Some((tid, dir.thread_run_time(tid).ok()?));
     threads.into_iter().filter_map(of).collect()
+}
+
+/// What the sizes of the kernel side's maps follow from.
+fn machine(root: &Root, topology: &Topology) -> Machine {
+    let with_cpus = topology.nodes.iter().filter(|node| !node.cpus.is_empty());
+    Machine {
+        nodes_with_cpus: with_cpus.count() as u64,
+        pid_max: read_pid_max(root),
+        budget: BUDGET,
+    }
 }
 
 /// The kernel's BTF took 80 MiB while it was parsed; the allocator keeps them unless told.

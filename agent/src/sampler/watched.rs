@@ -8,7 +8,7 @@ use crate::probes::assemble::Meaning;
 use crate::probes::ledger::{Ledger, ThreadId};
 use crate::sampler::since;
 use agent_ebpf::Tracked;
-use model::process::{NodePages, Pinned, Placement, Process, Thread};
+use model::process::{Pinned, Placement, Process, Thread};
 use model::signal::{SignalName, SignalState};
 use model::time::Timestamp;
 use model::verdict::{self, Evidence};
@@ -33,6 +33,8 @@ pub(super) struct Watched {
     parent_pid: Option<u32>,
     resident_bytes: Option<u64>,
     cpus_allowed: Option<String>,
+    /// What procfs tells of it; what was made is the probes'.
+    pinned: Pinned,
     policy: Option<String>,
     policy_age: u32,
     threads: BTreeMap<u32, Name>,
@@ -95,6 +97,7 @@ impl Watched {
             parent_pid: None,
             resident_bytes: None,
             cpus_allowed: None,
+            pinned: Pinned::default(),
             policy: None,
             policy_age: POLICY_TICKS,
             threads: BTreeMap::new(),
@@ -181,7 +184,10 @@ impl Watched {
         }
         self.parent_pid = Some(stat.parent_pid).filter(|pid| *pid != 0);
         self.resident_bytes = dir.resident_bytes()?;
-        self.cpus_allowed = dir.status()?.cpus_allowed;
+        let status = dir.status()?;
+        self.cpus_allowed = status.cpus_allowed;
+        self.pinned.bytes = status.pinned_bytes;
+        self.pinned.locked_bytes = status.locked_bytes;
         // Without NUMA in the kernel there is no such file, and no policy.
         self.policy_age += 1;
         if self.policy_age >= POLICY_TICKS {
@@ -272,8 +278,11 @@ impl Watched {
             migrations,
             scan_time_ns,
             scan_cpu_time_ns,
-            pinned: Pinned::default(),
-            driver_allocated_pages: NodePages::default(),
+            pinned: Pinned {
+                made: meaning.pins_made(&account.by_node),
+                ..self.pinned.clone()
+            },
+            driver_allocated_pages: meaning.driver_allocated(&account.by_node),
             verdict: verdict::verdict(&remote_share),
             remote_share,
             placement,
