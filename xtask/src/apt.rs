@@ -114,17 +114,23 @@ pub(crate) fn download(package: &str, dir: &Path, config: Option<&Path>) -> Resu
 }
 
 /// Downloads the newest package whose name starts with `prefix`: of those that `sorted` leaves, the
-/// last one that can still be had. Lists may name packages that are gone.
+/// last one that can still be had. Lists may name packages that are gone. A private apt configuration
+/// has its lists up to date.
 pub(crate) fn download_newest(
     prefix: &str,
     dir: &Path,
+    config: Option<&Path>,
     sorted: impl Fn(Vec<String>) -> Vec<String>,
 ) -> Result<PathBuf> {
     if command::find("apt-cache").is_none() {
         bail!("no apt here to fetch {prefix}* with");
     }
     let candidates = || -> Result<Vec<String>> {
-        let names = command::output(Command::new("apt-cache").args(["pkgnames", prefix]))?;
+        let mut cache = Command::new("apt-cache");
+        if let Some(config) = config {
+            cache.env("APT_CONFIG", config);
+        }
+        let names = command::output(cache.args(["pkgnames", prefix]))?;
         Ok(sorted(names.lines().map(str::to_owned).collect()))
     };
     let attempt = |names: Vec<String>| {
@@ -132,12 +138,14 @@ pub(crate) fn download_newest(
             .iter()
             .rev()
             .take(3)
-            .find_map(|name| download(name, dir, None).ok())
+            .find_map(|name| download(name, dir, config).ok())
     };
     if let Some(deb) = attempt(candidates()?) {
         return Ok(deb);
     }
-    update()?;
+    if config.is_none() {
+        update()?;
+    }
     match attempt(candidates()?) {
         Some(deb) => Ok(deb),
         None => bail!("apt knows no {prefix}* package that can be downloaded: apt-get update?"),

@@ -17,7 +17,7 @@ pub(crate) fn download(package: &str, suite: &str, dir: &Path) -> Result<PathBuf
 }
 
 /// An apt configuration for `suite`, with its lists up to date.
-fn configure(suite: &str) -> Result<PathBuf> {
+pub(crate) fn configure(suite: &str) -> Result<PathBuf> {
     let root = workspace::cache()?.join("apt").join(suite);
     for dir in ["sources", "lists/partial", "archives/partial"] {
         fs::create_dir_all(root.join(dir))

@@ -6,15 +6,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{apt, say, workspace};
+use crate::{apt, say, suite, workspace};
 
 /// Where a kernel comes from: package names change with every update, so two ends of the name are
 /// given and the newest package between them is taken.
 pub(crate) struct Source {
     /// What `--kernel` calls it.
     pub(crate) name: &'static str,
+    /// The Debian suite that has it; none where the machine's own sources do.
+    suite: Option<&'static str>,
     /// Start of the packages' names.
     prefix: &'static str,
+    /// Starts of the names of packages that have the rest, each of the same version and flavour.
+    companions: &'static [&'static str],
     /// End of the name of the cloud flavour: smaller, and boots fastest.
     cloud_suffix: &'static str,
     /// End of the name of the plain flavour, which has GPU drivers.
@@ -25,13 +29,43 @@ pub(crate) struct Source {
 pub(crate) const SOURCES: &[Source] = &[
     Source {
         name: "6.12",
+        suite: None,
         prefix: "linux-image-6.12.",
+        companions: &[],
         cloud_suffix: "-cloud-amd64-unsigned",
         plain_suffix: "-amd64-unsigned",
     },
     Source {
+        name: "5.10",
+        suite: Some("bullseye"),
+        prefix: "linux-image-5.10.0-",
+        companions: &[],
+        cloud_suffix: "-cloud-amd64",
+        plain_suffix: "-amd64",
+    },
+    Source {
         name: "6.1",
+        suite: None,
         prefix: "linux-image-6.1.0-",
+        companions: &[],
+        cloud_suffix: "-cloud-amd64",
+        plain_suffix: "-amd64",
+    },
+    Source {
+        name: "6.18",
+        suite: Some("trixie-backports"),
+        prefix: "linux-image-6.18.",
+        companions: &[],
+        cloud_suffix: "-cloud-amd64",
+        plain_suffix: "-amd64",
+    },
+    // The newest 7.x that there is on the day when it is fetched. Its image, its modules and their
+    // lists are packages of their own.
+    Source {
+        name: "7",
+        suite: Some("trixie-backports"),
+        prefix: "linux-binary-7.",
+        companions: &["linux-modules-7.", "linux-base-7."],
         cloud_suffix: "-cloud-amd64",
         plain_suffix: "-amd64",
     },
@@ -63,7 +97,7 @@ pub(crate) fn provide(name: &str, plain: bool) -> Result<Kernel> {
                 "Fetching kernel {name} ({flavour}) into {}",
                 cache.display()
             ),
-            || fetch(source.prefix, suffix, &cache, &root),
+            || fetch(source, suffix, &cache, &root),
         )
         .with_context(|| {
             format!(
@@ -76,21 +110,42 @@ pub(crate) fn provide(name: &str, plain: bool) -> Result<Kernel> {
     locate(&root).with_context(|| format!("remove {} and try again", root.display()))
 }
 
-fn fetch(prefix: &str, suffix: &str, cache: &Path, root: &Path) -> Result<()> {
+fn fetch(source: &Source, suffix: &str, cache: &Path, root: &Path) -> Result<()> {
     fs::create_dir_all(cache).with_context(|| format!("cannot create {}", cache.display()))?;
     let here = packages_in(cache)?;
-    let deb = if let Some((_, deb)) = newest(here, prefix, suffix, |(name, _)| name).pop() {
+    let found = newest(here.clone(), source.prefix, suffix, |(name, _)| name).pop();
+    let mut config = None;
+    let mut apt_config = || -> Result<Option<PathBuf>> {
+        if let (None, Some(suite)) = (&config, source.suite) {
+            config = Some(suite::configure(suite)?);
+        }
+        Ok(config.clone())
+    };
+    let image = if let Some((_, deb)) = found {
         deb
     } else {
-        apt::download_newest(prefix, cache, |names| {
-            newest(names, prefix, suffix, String::as_str)
+        apt::download_newest(source.prefix, cache, apt_config()?.as_deref(), |names| {
+            newest(names, source.prefix, suffix, String::as_str)
         })?
     };
-    say::note(&format!("unpacking {}", deb.display()));
+    let version = package_name(&image)
+        .and_then(|name| name.strip_prefix(source.prefix).map(str::to_owned))
+        .with_context(|| format!("{} has an odd name", image.display()))?;
+    let mut debs = vec![image];
+    for companion in source.companions {
+        let wanted = format!("{companion}{version}");
+        debs.push(match here.iter().find(|(name, _)| *name == wanted) {
+            Some((_, deb)) => deb.clone(),
+            None => apt::download(&wanted, cache, apt_config()?.as_deref())?,
+        });
+    }
     // Under another name first: an interrupted unpacking must not look like a kernel, and another
     // guest may be starting at the same time.
     let partial = cache.join(format!("partial-{}", std::process::id()));
-    apt::unpack(&deb, &partial)?;
+    for deb in &debs {
+        say::note(&format!("unpacking {}", deb.display()));
+        apt::unpack(deb, &partial)?;
+    }
     if fs::rename(&partial, root).is_err() && !root.is_dir() {
         bail!("cannot rename {} to {}", partial.display(), root.display());
     }
@@ -105,15 +160,18 @@ fn packages_in(cache: &Path) -> Result<Vec<(String, PathBuf)>> {
     for entry in fs::read_dir(cache)? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "deb")
-            && let Some((name, _)) = path
-                .file_name()
-                .and_then(|name| name.to_str())
-                .and_then(|s| s.split_once('_'))
+            && let Some(name) = package_name(&path)
         {
             found.push((name.to_owned(), path.clone()));
         }
     }
     Ok(found)
+}
+
+/// `NAME_VERSION_ARCHITECTURE.deb` gives the name.
+fn package_name(deb: &Path) -> Option<&str> {
+    let (name, _) = deb.file_name()?.to_str()?.split_once('_')?;
+    Some(name)
 }
 
 /// Those between `prefix` and `suffix`, the newest last.
@@ -175,5 +233,22 @@ mod tests {
         assert_eq!(pick("-cloud-amd64-unsigned"), Some(names[1]));
         assert_eq!(pick("-amd64-unsigned"), Some(names[2]));
         assert_eq!(pick("-arm64"), None);
+        let names = [
+            "linux-binary-7.10.1+deb13-amd64",
+            "linux-binary-7.3.4+deb13-amd64",
+            "linux-binary-7.11.2+deb13-rt-amd64",
+        ];
+        let pick = newest(names.to_vec(), "linux-binary-7.", "-amd64", |name| name).pop();
+        assert_eq!(pick, Some(names[0]));
+    }
+
+    #[test]
+    fn a_package_file_tells_its_name() {
+        let file = "cache/linux-image-5.10.0-32-cloud-amd64_5.10.223-1_amd64.deb";
+        assert_eq!(
+            package_name(Path::new(file)),
+            Some("linux-image-5.10.0-32-cloud-amd64")
+        );
+        assert_eq!(package_name(Path::new("notes.txt")), None);
     }
 }

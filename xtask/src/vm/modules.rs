@@ -16,6 +16,10 @@ pub(crate) struct Module {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// Modules that others ask for by an alias, which no `depends` line shows: who asks, and for what,
+/// where the kernel has it.
+const BY_ALIAS: &[(&str, &str)] = &[("ext4", "crc32c_generic")];
+
 /// `wanted` and their dependencies, in the order in which they can be loaded. What the kernel has
 /// built in is left out.
 pub(crate) fn resolve(dir: &Path, wanted: &[String]) -> Result<Vec<Module>> {
@@ -53,6 +57,11 @@ impl Resolver {
             .with_context(|| format!("{} is no kernel module", path.display()))?
         {
             self.add(&dependency)?;
+        }
+        for (_, asked) in BY_ALIAS.iter().filter(|(who, _)| *who == name) {
+            if self.files.contains_key(*asked) {
+                self.add(asked)?;
+            }
         }
         self.order.push(Module { name, bytes });
         Ok(())

@@ -32,8 +32,7 @@ pub(crate) struct Machine<'a> {
 pub(crate) fn modules(disk: bool, gpu: bool) -> Vec<String> {
     let mut modules = vec!["virtio_pci", "virtio_console"];
     if disk {
-        // ext4 asks for crc32c by an alias, which no `depends` line shows.
-        modules.extend(["virtio_blk", "crc32c_generic", "ext4"]);
+        modules.extend(["virtio_blk", "ext4"]);
     }
     if gpu {
         modules.push("virtio_gpu");
