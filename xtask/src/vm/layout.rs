@@ -8,6 +8,9 @@ pub(crate) struct Node {
     cpus: Option<&'static str>,
     /// Whether it has memory; none is a CPU-only node.
     memory: bool,
+    /// Whether the machine starts with it; if not, its CPUs could be plugged in later, and its id
+    /// is a gap.
+    present: bool,
 }
 
 /// One machine.
@@ -19,6 +22,8 @@ pub(crate) struct Layout {
     /// QEMU's `-smp`. Sockets are spelt out: left to itself, QEMU puts all nodes into one package,
     /// and then everything remote is same-socket.
     smp: &'static str,
+    /// CPUs that are there besides the first ones that `smp` says: socket and core.
+    plugged: &'static [(u8, u8)],
     nodes: &'static [Node],
     /// Row by row, as `numactl --hardware` prints them.
     distances: &'static [&'static [u8]],
@@ -28,6 +33,29 @@ const fn node(cpus: &'static str) -> Node {
     Node {
         cpus: Some(cpus),
         memory: true,
+        present: true,
+    }
+}
+
+const MEMORY_ONLY: Node = Node {
+    cpus: None,
+    memory: true,
+    present: true,
+};
+
+const fn cpu_only(cpus: &'static str) -> Node {
+    Node {
+        cpus: Some(cpus),
+        memory: false,
+        present: true,
+    }
+}
+
+const fn absent(cpus: &'static str) -> Node {
+    Node {
+        cpus: Some(cpus),
+        memory: false,
+        present: false,
     }
 }
 
@@ -37,6 +65,7 @@ pub(crate) const LAYOUTS: &[Layout] = &[
         name: "2n",
         about: "two nodes on two sockets",
         smp: "4,sockets=2,cores=2,threads=1",
+        plugged: &[],
         nodes: &[node("0-1"), node("2-3")],
         distances: &[&[10, 21], &[21, 10]],
     },
@@ -44,6 +73,7 @@ pub(crate) const LAYOUTS: &[Layout] = &[
         name: "1n",
         about: "one node: a machine that has nothing to say",
         smp: "4,sockets=1,cores=4,threads=1",
+        plugged: &[],
         nodes: &[node("0-3")],
         distances: &[&[10]],
     },
@@ -51,6 +81,7 @@ pub(crate) const LAYOUTS: &[Layout] = &[
         name: "4n2s",
         about: "four nodes on two sockets (SNC, NPS)",
         smp: "8,sockets=2,cores=4,threads=1",
+        plugged: &[],
         nodes: &[node("0-1"), node("2-3"), node("4-5"), node("6-7")],
         distances: &[
             &[10, 12, 21, 21],
@@ -63,28 +94,35 @@ pub(crate) const LAYOUTS: &[Layout] = &[
         name: "memory-only",
         about: "two nodes with CPUs and a third without (CXL)",
         smp: "4,sockets=2,cores=2,threads=1",
-        nodes: &[
-            node("0-1"),
-            node("2-3"),
-            Node {
-                cpus: None,
-                memory: true,
-            },
-        ],
+        plugged: &[],
+        nodes: &[node("0-1"), node("2-3"), MEMORY_ONLY],
         distances: &[&[10, 21, 28], &[21, 10, 17], &[28, 17, 10]],
     },
     Layout {
         name: "cpu-only",
         about: "two nodes with memory and a third without",
         smp: "6,sockets=3,cores=2,threads=1",
-        nodes: &[
-            node("0-1"),
-            node("2-3"),
-            Node {
-                cpus: Some("4-5"),
-                memory: false,
-            },
-        ],
+        plugged: &[],
+        nodes: &[node("0-1"), node("2-3"), cpu_only("4-5")],
+        distances: &[&[10, 21, 21], &[21, 10, 21], &[21, 21, 10]],
+    },
+    Layout {
+        name: "asymmetric",
+        about: "three nodes whose distances depend on the direction",
+        smp: "6,sockets=3,cores=2,threads=1",
+        plugged: &[],
+        nodes: &[node("0-1"), node("2-3"), node("4-5")],
+        distances: &[&[10, 21, 31], &[25, 10, 17], &[28, 19, 10]],
+    },
+    // QEMU wants every id up to the highest, and Linux numbers nodes in the order in which the
+    // firmware's table names them first. So the gap is a node in that table, which Linux gives its
+    // number, whose CPUs are not plugged in: it never comes online.
+    Layout {
+        name: "sparse",
+        about: "two nodes with the ids 0 and 2",
+        smp: "2,sockets=3,cores=2,threads=1,maxcpus=6",
+        plugged: &[(2, 0), (2, 1)],
+        nodes: &[node("0-1"), absent("2-3"), node("4-5")],
         distances: &[&[10, 21, 21], &[21, 10, 21], &[21, 21, 10]],
     },
 ];
@@ -98,9 +136,9 @@ pub(crate) fn find(name: &str) -> Result<&'static Layout> {
 }
 
 impl Layout {
-    /// Number of nodes.
-    pub(crate) fn nodes(&self) -> usize {
-        self.nodes.len()
+    /// Whether the machine has this node.
+    pub(crate) fn has(&self, node: usize) -> bool {
+        self.nodes.get(node).is_some_and(|node| node.present)
     }
 
     /// QEMU's arguments for this machine with `memory_mib` shared out among its nodes.
@@ -134,6 +172,12 @@ impl Layout {
             }
             args.extend(["-numa".into(), format!("node,nodeid={id}{cpus}{memdev}")]);
         }
+        for (socket, core) in self.plugged {
+            args.push("-device".into());
+            args.push(format!(
+                "max-x86_64-cpu,socket-id={socket},core-id={core},thread-id=0"
+            ));
+        }
         for (src, row) in self.distances.iter().enumerate() {
             for (dst, val) in row.iter().enumerate().filter(|(dst, _)| *dst != src) {
                 args.extend([
@@ -165,12 +209,20 @@ mod tests {
     #[test]
     fn tables_are_square_and_local_is_ten() {
         for layout in LAYOUTS {
-            assert_eq!(layout.distances.len(), layout.nodes(), "{}", layout.name);
+            let nodes = layout.nodes.len();
+            assert_eq!(layout.distances.len(), nodes, "{}", layout.name);
             for (id, row) in layout.distances.iter().enumerate() {
-                assert_eq!(row.len(), layout.nodes(), "{}", layout.name);
+                assert_eq!(row.len(), nodes, "{}", layout.name);
                 assert_eq!(row[id], 10, "{}", layout.name);
             }
         }
+    }
+
+    #[test]
+    fn a_gap_is_no_node() {
+        let sparse = find("sparse").unwrap();
+        let has = [0, 1, 2, 3].map(|node| sparse.has(node));
+        assert_eq!(has, [true, false, true, false]);
     }
 
     #[test]

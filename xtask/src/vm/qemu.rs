@@ -120,7 +120,7 @@ fn arguments(machine: &Machine<'_>) -> Result<Vec<String>> {
         add(&["-drive", &drive, "-device", "virtio-blk-pci,drive=disk"]);
     }
     if let Some(node) = machine.gpu_node {
-        if node >= machine.layout.nodes() {
+        if !machine.layout.has(node) {
             bail!(
                 "--gpu-node {node}: layout {} has no such node",
                 machine.layout.name
