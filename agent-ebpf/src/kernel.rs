@@ -24,7 +24,9 @@ global!(
     SIGNAL_LIVE,
     VMA_MM,
     MIGRATE_REASON_NUMA,
-    FOLL_LONGTERM
+    FOLL_LONGTERM,
+    FILE_INODE,
+    INODE_RDEV
 );
 
 #[inline(always)]
@@ -157,6 +159,15 @@ pub(crate) fn folio_node_and_pages(folio: *const u8) -> Option<(u32, u64)> {
     }
     let order: u8 = read(folio, load(&ORDER_OFFSET))?;
     Some((node, 1 << (order & 31)))
+}
+
+/// The major number of the device that a file is; 0 for one that is none.
+#[inline(always)]
+pub(crate) fn device_major(file: *const u8) -> Option<u32> {
+    let inode: *const u8 = read(file, load(&FILE_INODE))?;
+    let device: u32 = read(inode, load(&INODE_RDEV))?;
+    // `MINORBITS`, unchanged since 2.6.
+    Some(device >> 20)
 }
 
 /// Reads one entry of the kernel's array of pages: its node.

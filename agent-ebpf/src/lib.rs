@@ -19,6 +19,8 @@ pub const SLOT_UNKNOWN: usize = PAIR_NODES + 3;
 pub const SLOTS: usize = PAIR_NODES + 4;
 /// Node ids that the kernel side can tell apart: 0 to 63.
 pub const NODE_IDS: usize = 64;
+/// Major numbers of character devices: the kernel hands out none above.
+pub const MAJORS: usize = 512;
 /// "No node yet" in [`Thread::last_node`] and [`Thread::hint_node`].
 pub const NO_NODE: u32 = u32::MAX;
 
@@ -245,6 +247,12 @@ pub mod global {
     pub const VMA_MM: &str = "VMA_MM";
     /// `u32`: the value of `MR_NUMA_MISPLACED`.
     pub const MIGRATE_REASON_NUMA: &str = "MIGRATE_REASON_NUMA";
+    /// `[u8; MAJORS]`: 1 for each major number of GPUs', accelerators' and RDMA devices' files.
+    pub const DEVICE_MAJORS: &str = "DEVICE_MAJORS";
+    /// `u32`: offset of `file.f_inode`.
+    pub const FILE_INODE: &str = "FILE_INODE";
+    /// `u32`: offset of `inode.i_rdev`.
+    pub const INODE_RDEV: &str = "INODE_RDEV";
     /// `u32`: the value of `FOLL_LONGTERM`.
     pub const FOLL_LONGTERM: &str = "FOLL_LONGTERM";
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod cpu_time;
 pub(crate) mod cpulist;
+pub(crate) mod devices;
 pub(crate) mod error;
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -5,6 +5,7 @@ use super::ladder::{self, Kind, Refusal};
 use super::layout::{Layout, LayoutError};
 use super::rungs::{LIFECYCLE, Rung, rungs, target_names};
 use super::slots::Slots;
+use agent_ebpf::MAJORS;
 use aya::maps::Array;
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
@@ -29,6 +30,21 @@ pub(crate) struct Options {
     /// Signals whose programs are taken away after they attached, so that the self-test has something to find.
     pub(crate) broken: BTreeSet<SignalName>,
 }
+
+/// What the kernel side is made for.
+pub(crate) struct Host<'a> {
+    /// Its nodes.
+    pub(crate) topology: &'a Topology,
+    /// Which counter of a row is whose.
+    pub(crate) slots: &'a Slots,
+    /// Sizes of the maps.
+    pub(crate) bounds: Bounds,
+    /// Major numbers of devices whose drivers allocate memory.
+    pub(crate) device_majors: Vec<u32>,
+}
+
+/// Nobody pays for a tracepoint at every page allocation where no driver can be meant.
+const NO_DEVICE: &str = "no driver of a GPU, an accelerator or an RDMA device on this host";
 
 impl Default for Options {
     fn default() -> Self {
@@ -70,17 +86,12 @@ pub(crate) enum AttachError {
 }
 
 /// Loads the object and attaches what this kernel accepts. Takes about 0.5 s.
-pub(crate) fn attach(
-    topology: &Topology,
-    slots: &Slots,
-    bounds: &Bounds,
-    options: &Options,
-) -> Result<Attached, AttachError> {
+pub(crate) fn attach(host: &Host<'_>, options: &Options) -> Result<Attached, AttachError> {
     let names = target_names().collect();
     let layout = Layout::read(&options.btf, &names).map_err(AttachError::Layout)?;
     let btf = Btf::parse_file(&options.btf, aya::Endianness::default())
         .map_err(|error| AttachError::Btf(one_line(&error)))?;
-    let ebpf = load(topology, slots, bounds, &layout, &btf)?;
+    let ebpf = load(host, &layout, &btf)?;
     let mut attacher = Attacher {
         ebpf,
         layout: &layout,
@@ -91,7 +102,12 @@ pub(crate) fn attach(
     let signals = SignalName::ALL
         .into_iter()
         .filter(|name| !rungs(*name).is_empty())
-        .map(|name| attacher.signal(name, options.forced.get(&name).copied()))
+        .map(|name| {
+            if name == SignalName::DriverAlloc && host.device_majors.is_empty() {
+                return Signal::unavailable(name, NO_DEVICE);
+            }
+            attacher.signal(name, options.forced.get(&name).copied())
+        })
         .collect::<Vec<_>>();
     for name in &options.broken {
         attacher.spoil(*name);
@@ -115,20 +131,21 @@ fn allow(ebpf: &mut Ebpf, bits: u32) -> Result<(), AttachError> {
     map.set(0, bits, 0).map_err(failed)
 }
 
-fn load(
-    topology: &Topology,
-    slots: &Slots,
-    bounds: &Bounds,
-    layout: &Layout,
-    btf: &Btf,
-) -> Result<Ebpf, AttachError> {
-    let table = slots.table(topology);
+fn load(host: &Host<'_>, layout: &Layout, btf: &Btf) -> Result<Ebpf, AttachError> {
+    let table = host.slots.table(host.topology);
+    let mut majors = [0u8; MAJORS];
+    for major in &host.device_majors {
+        if let Some(known) = majors.get_mut(*major as usize) {
+            *known = 1;
+        }
+    }
     let mut loader = EbpfLoader::new();
     loader
         .btf(Some(btf))
         .verifier_log_level(verifier_log_level());
     loader.override_global(agent_ebpf::global::SLOT_OF, table.as_slice(), true);
-    for (name, entries) in bounds.maps() {
+    loader.override_global(agent_ebpf::global::DEVICE_MAJORS, majors.as_slice(), true);
+    for (name, entries) in host.bounds.maps() {
         loader.map_max_entries(name, entries);
     }
     for (name, value) in &layout.globals {

@@ -76,6 +76,8 @@ impl Layout {
         g.insert("TASK_SIGNAL", types.offset("task_struct", "signal")?);
         g.insert("SIGNAL_LIVE", types.offset("signal_struct", "live")?);
         g.insert("VMA_MM", types.offset("vm_area_struct", "vm_mm")?);
+        g.insert("FILE_INODE", types.offset("file", "f_inode")?);
+        g.insert("INODE_RDEV", types.offset("inode", "i_rdev")?);
         g.insert("NODE_SHIFT", 64 - types.nodes_shift()?);
         g.insert("HEAD_BIT", types.enum_value("PG_head")?);
         g.insert("ORDER_OFFSET", types.order_offset()?);
@@ -254,6 +256,8 @@ mod tests {
             "TASK_SIGNAL",
             "SIGNAL_LIVE",
             "VMA_MM",
+            "FILE_INODE",
+            "INODE_RDEV",
             "NODE_SHIFT",
             "HEAD_BIT",
             "ORDER_OFFSET",

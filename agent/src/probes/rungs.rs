@@ -305,6 +305,25 @@ const PIN: &[Rung] = &[
     ),
 ];
 
+const DRIVER_ALLOC: &[Rung] = &[rung(Fentry, DRIVER_CALLS), rung(Kprobe, DRIVER_CALLS)];
+
+const DRIVER_CALLS: &[Hook] = &[
+    must!(
+        Entry "driver_ioctl", "kprobe_driver_ioctl",
+        "security_file_ioctl(file *, i32, i64)"
+    ),
+    must!(
+        Exit "driver_ioctl_ends", "kretprobe_driver_ioctl_ends",
+        "__x64_sys_ioctl(struct *)", "__arm64_sys_ioctl(struct *)"
+    ),
+    must!(Entry "driver_mmap", "kprobe_driver_mmap", "security_mmap_file(file *, i64, i64)"),
+    must!(Exit "driver_mmap_ends", "kretprobe_driver_mmap_ends", "vm_mmap_pgoff(file *, ...)"),
+    must!(
+        Tracepoint "driver_page_alloc", "raw_driver_page_alloc",
+        "mm_page_alloc(page *, i32, i32, i32)"
+    ),
+];
+
 /// The rungs of a signal that a probe measures, best first; none for those that have no probe.
 pub(crate) const fn rungs(signal: SignalName) -> &'static [Rung] {
     match signal {
@@ -315,7 +334,8 @@ pub(crate) const fn rungs(signal: SignalName) -> &'static [Rung] {
         SignalName::Migration => MIGRATION,
         SignalName::Scan => SCAN,
         SignalName::Pin => PIN,
-        SignalName::DriverAlloc | SignalName::Placement => &[],
+        SignalName::DriverAlloc => DRIVER_ALLOC,
+        SignalName::Placement => &[],
     }
 }
 

@@ -11,6 +11,7 @@ mod watched;
 use crate::engines::scan::{Found, Scanner};
 use crate::engines::selection::{Selection, Why};
 use crate::host::cpu_time::{CpuTime, busy_by_node, read_cpu_times};
+use crate::host::devices::read_device_majors;
 use crate::host::kernel::{read_host, read_numa_balancing, read_pid_max};
 use crate::host::pid_namespace::require_host_pids;
 use crate::host::process::{ProcessDir, ancestors, descendants, own_pid};
@@ -29,7 +30,7 @@ use crate::probes::slots::Slots;
 use agent_ebpf::Tracked;
 use anyhow::{Context, Result};
 use model::process::Process;
-use model::signal::{Signal, SignalName, SignalState};
+use model::signal::{Signal, SignalState};
 use model::snapshot::{Host, Lost, SCHEMA_VERSION, Snapshot};
 use model::time::Timestamp;
 use model::topology::Topology;
@@ -93,17 +94,18 @@ impl Sampler {
         require_host_pids(&root)?;
         let topology = read_topology(&root)?;
         let slots = Slots::new(&topology);
-        let bounds = Bounds::fit(&machine(&root, &topology));
-        let attached = attach(&topology, &slots, &bounds, &options.attach)?;
+        let host = attach::Host {
+            topology: &topology,
+            slots: &slots,
+            bounds: Bounds::fit(&machine(&root, &topology)),
+            device_majors: read_device_majors(&root),
+        };
+        let attached = attach(&host, &options.attach)?;
         give_back_memory();
         if let Some(why) = &attached.lifecycle {
             tracing::warn!("children of watched processes are found late: {why}");
         }
         let mut signals = attached.signals.clone();
-        signals.push(Signal::unavailable(
-            SignalName::DriverAlloc,
-            "not measured by this version",
-        ));
         signals.push(placement::signal(&root));
         let reader = Reader::new(attached, &topology, slots.table(&topology))?;
         let mut sampler = Self {
