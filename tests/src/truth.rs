@@ -40,6 +40,18 @@ pub struct ProcessTruth {
     pub map: Vec<TouchPair>,
     /// Pages that came back from swap.
     pub swap_in_pages: u64,
+    /// Pages that it pinned for long.
+    #[serde(default)]
+    pub pinned: Vec<TouchPair>,
+    /// Bytes that the kernel says are pinned at the time of the report (`VmPin`); some kernels don't say.
+    #[serde(default)]
+    pub pinned_bytes_now: u64,
+    /// Bytes locked in memory at the time of the report.
+    #[serde(default)]
+    pub locked_bytes_now: u64,
+    /// Pages that a driver allocated for it, inside its calls.
+    #[serde(default)]
+    pub driver_allocated: Vec<TouchPair>,
     /// Its threads' moves between nodes.
     pub moves: Vec<MovePair>,
     /// `CLOCK_THREAD_CPUTIME_ID` by the node that the thread was bound to meanwhile, dead threads included.

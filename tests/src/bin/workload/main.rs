@@ -7,9 +7,11 @@
 mod again;
 mod balance;
 mod children;
+mod drm;
 mod exec;
 mod fork;
 mod moves;
+mod pin;
 mod region;
 mod shared;
 mod spin;
@@ -73,6 +75,10 @@ enum Command {
     Children(children::Children),
     /// Threads on given nodes that keep touching memory of another, under NUMA balancing.
     Balance(balance::Balance),
+    /// Pages that io_uring pins.
+    Pin(pin::Pin),
+    /// Pages that a GPU's driver allocates.
+    Drm(drm::Drm),
 }
 
 fn main() -> ExitCode {
@@ -102,6 +108,8 @@ fn run(options: &Options) -> Result<()> {
         Command::WriteChild(command) => command.run(stage),
         Command::Children(command) => command.run(stage),
         Command::Balance(command) => command.run(stage),
+        Command::Pin(command) => command.run(stage),
+        Command::Drm(command) => command.run(stage),
     }
 }
 

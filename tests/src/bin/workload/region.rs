@@ -62,6 +62,36 @@ impl Region {
         Ok(region)
     }
 
+    /// As [`Region::map_aligned`], from the start of `file`, shared: the file's huge pages are at the memory's.
+    pub(crate) fn map_aligned_file(pages: usize, file: BorrowedFd<'_>) -> Result<Self> {
+        let region = Self::map_aligned(pages, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS)?;
+        // SAFETY: overlays nothing but this region's own memory, which nobody has touched.
+        let start = unsafe {
+            libc::mmap(
+                region.start.cast(),
+                region.bytes(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_FIXED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(Error::last_os_error()).context(format!("mmap of {pages} pages"));
+        }
+        Ok(region)
+    }
+
+    /// mlock over all of it: the kernel touches what isn't there yet.
+    pub(crate) fn lock(&self) -> Result<()> {
+        // SAFETY: changes no contents.
+        if unsafe { libc::mlock(self.start.cast(), self.bytes()) } == 0 {
+            Ok(())
+        } else {
+            Err(Error::last_os_error()).context("mlock")
+        }
+    }
+
     /// Pages of the region.
     pub(crate) fn all(&self) -> Range<usize> {
         0..self.pages

@@ -47,10 +47,14 @@ pub(crate) enum Kind {
     Kernel,
     /// The same, read first: the zero page is mapped, then replaced.
     ZeroPage,
+    /// The same, touched by mlock(2).
+    Mlock,
     /// The main thread's stack.
     Stack,
     /// Private anonymous memory in huge pages.
     Thp,
+    /// Private anonymous memory in large pages of 64 KiB (6.8 and later).
+    Mthp,
     /// Private hugetlb pages.
     Hugetlb,
     /// Shared hugetlb pages.
@@ -69,6 +73,8 @@ pub(crate) enum Kind {
     ShmThp,
     /// Shared memory that has a file descriptor.
     Memfd,
+    /// The same in huge pages.
+    MemfdThp,
 }
 
 /// What the touching showed.
@@ -90,12 +96,12 @@ impl Kind {
     fn is_huge(self) -> bool {
         matches!(
             self,
-            Self::Thp | Self::Hugetlb | Self::HugetlbShared | Self::ShmThp
+            Self::Thp | Self::Hugetlb | Self::HugetlbShared | Self::ShmThp | Self::MemfdThp
         )
     }
 
     fn is_transparent(self) -> bool {
-        matches!(self, Self::Thp | Self::ShmThp)
+        matches!(self, Self::Thp | Self::Mthp | Self::ShmThp | Self::MemfdThp)
     }
 }
 
@@ -140,6 +146,9 @@ impl Touch {
                 region.pages_by_node()?
             };
             truth.huge_bytes = region.huge_bytes()?;
+            if self.kind == Kind::Mlock {
+                truth.locked_bytes_now = region.bytes() as u64;
+            }
         }
         stage.done("touch", &clock, vec![truth])
     }
@@ -162,6 +171,16 @@ impl Touch {
             self.kind != Kind::Stack || pages <= MOST_STACK_PAGES,
             "--kind stack has room for {MOST_STACK_PAGES} pages"
         );
+        if self.kind == Kind::Mthp {
+            ensure!(
+                pages.is_multiple_of(MTHP_PAGES),
+                "--kind mthp needs --pages as a multiple of {MTHP_PAGES}"
+            );
+            ensure!(
+                Path::new(MTHP).exists(),
+                "this kernel has no large pages of 64 KiB: {MTHP} (6.8 and later)"
+            );
+        }
         if matches!(self.kind, Kind::Hugetlb | Kind::HugetlbShared) {
             let pool = format!(
                 "/sys/devices/system/node/node{}/hugepages/hugepages-2048kB",
@@ -186,6 +205,11 @@ fn touch(kind: Kind, pages: usize, file: Option<&File>) -> Result<Touched> {
         Kind::Anon => first(written(Region::anonymous(pages)?))?,
         Kind::Populate => first(Region::map(pages, PRIVATE | libc::MAP_POPULATE, None)?)?,
         Kind::Kernel => first(read_into(Region::anonymous(pages)?)?)?,
+        Kind::Mlock => {
+            let region = Region::anonymous(pages)?;
+            region.lock()?;
+            first(region)?
+        }
         Kind::ZeroPage => {
             let region = Region::anonymous(pages)?;
             region.read(region.all());
@@ -196,6 +220,19 @@ fn touch(kind: Kind, pages: usize, file: Option<&File>) -> Result<Touched> {
             let region = Region::map_aligned(pages, PRIVATE)?;
             region.advise(libc::MADV_HUGEPAGE)?;
             first(written(region))?
+        }
+        Kind::Mthp => {
+            let region = Region::map_aligned(pages, PRIVATE)?;
+            region.advise(libc::MADV_HUGEPAGE)?;
+            let before = large_pages()?;
+            let touched = first(written(region))?;
+            let made = before.zip(large_pages()?).map(|(before, now)| now - before);
+            let want = (pages / MTHP_PAGES) as u64;
+            ensure!(
+                made.is_none_or(|made| made == want),
+                "{made:?} large pages of 64 KiB, not {want}: {MTHP}/enabled must be madvise, and hugepages-2048kB's never"
+            );
+            touched
         }
         Kind::Hugetlb => first(written(Region::map(
             pages,
@@ -232,6 +269,12 @@ fn touch(kind: Kind, pages: usize, file: Option<&File>) -> Result<Touched> {
                 Some(file.as_fd()),
             )?))?
         }
+        Kind::MemfdThp => {
+            let file = memfd(pages)?;
+            let region = Region::map_aligned_file(pages, file.as_fd())?;
+            region.advise(libc::MADV_HUGEPAGE)?;
+            mapped(written(region))?
+        }
         Kind::ShmThp => {
             let region = Region::map_aligned(pages, SHARED)?;
             region.advise(libc::MADV_HUGEPAGE)?;
@@ -261,6 +304,16 @@ fn mapped(region: Region) -> Result<Touched> {
         first_touch: ByNode::new(),
         map,
     })
+}
+
+/// Base pages of a large page of 64 KiB.
+const MTHP_PAGES: usize = 16;
+/// The kernel's settings and counts of them.
+const MTHP: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB";
+
+/// Large pages that the machine's faults have got; `None` before 6.10, which doesn't say.
+fn large_pages() -> Result<Option<u64>> {
+    sys::number_in(format!("{MTHP}/stats/anon_fault_alloc"))
 }
 
 /// The kernel fills the region: user code never faults on it.
