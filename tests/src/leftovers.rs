@@ -3,7 +3,7 @@
 use crate::bpf::Objects;
 use crate::play::Tools;
 use crate::process::{LIMIT, Running};
-use crate::sessions::TRACEPOINTS_ONLY;
+use crate::sessions::{KPROBES_ONLY, TRACEPOINTS_ONLY};
 use crate::sysctl;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,11 @@ use std::time::{Duration, Instant};
 
 /// The session's name.
 pub const NAME: &str = "leftovers";
+
+/// Watches for longer than anybody waits.
+pub const SNAPSHOT: &str = "snapshot --json --for 600s";
+/// Watches for good; nobody takes what it exports.
+pub const AGENT: &str = "agent --otlp-endpoint http://127.0.0.1:9";
 
 /// What was left, by ending.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -29,6 +34,8 @@ pub struct Report {
 pub struct Ending {
     /// The signal that it got while it was watching.
     pub signal: i32,
+    /// The command that was watching.
+    pub command: String,
     /// More of its arguments: the rung that it was told to stand on.
     pub options: String,
     /// Its exit status; `None` when the signal ended it.
@@ -50,13 +57,15 @@ pub fn play(tools: &Tools) -> Report {
         session: NAME.to_owned(),
         ..Report::default()
     };
-    for (signal, options) in [
-        (libc::SIGKILL, ""),
-        (libc::SIGKILL, TRACEPOINTS_ONLY),
-        (libc::SIGTERM, ""),
-        (libc::SIGINT, ""),
+    for (command, signal, options) in [
+        (SNAPSHOT, libc::SIGKILL, ""),
+        (SNAPSHOT, libc::SIGKILL, TRACEPOINTS_ONLY),
+        (SNAPSHOT, libc::SIGKILL, KPROBES_ONLY),
+        (SNAPSHOT, libc::SIGTERM, ""),
+        (SNAPSHOT, libc::SIGINT, ""),
+        (AGENT, libc::SIGKILL, ""),
     ] {
-        match ending(tools, signal, options) {
+        match ending(tools, command, signal, options) {
             Ok(ending) => report.endings.push(ending),
             Err(error) => report.error = Some(format!("signal {signal}: {error:#}")),
         }
@@ -68,12 +77,13 @@ pub fn play(tools: &Tools) -> Report {
 ///
 /// # Errors
 /// When it doesn't get so far, or doesn't end.
-pub fn ending(tools: &Tools, signal: i32, options: &str) -> Result<Ending> {
+pub fn ending(tools: &Tools, watching: &str, signal: i32, options: &str) -> Result<Ending> {
     let objects = Objects::now()?;
     let settings = sysctl::all();
     let mut command = Command::new(&tools.numawatch);
     let pid = std::process::id().to_string();
-    command.args(["snapshot", "--json", "--for", "600s", "--pid", &pid]);
+    command.args(watching.split_ascii_whitespace());
+    command.args(["--pid", &pid]);
     command.args(options.split_ascii_whitespace());
     let mut numawatch = Running::start(&mut command)?;
     numawatch
@@ -84,6 +94,7 @@ pub fn ending(tools: &Tools, signal: i32, options: &str) -> Result<Ending> {
     let (status, _) = numawatch.wait()?;
     Ok(Ending {
         signal,
+        command: watching.to_owned(),
         options: options.to_owned(),
         exit_code: status.code(),
         programs: during.programs.difference(&objects.programs).count(),

@@ -21,19 +21,23 @@ const fn try_set(path: &'static str, value: &'static str) -> Setting {
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 
 /// Scans the whole address space of a test process several times a second, instead of 256 MB a second at most.
-const FAST_SCANS: [Setting; 4] = [
-    set(
+const FAST_SCANS: [Setting; 7] = [
+    try_set(
         "/sys/kernel/debug/sched/numa_balancing/scan_delay_ms",
         "100",
     ),
-    set(
+    try_set(
         "/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms",
         "200",
     ),
-    set(
+    try_set(
         "/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms",
         "200",
     ),
+    // Before 5.13.
+    try_set("/proc/sys/kernel/numa_balancing_scan_delay_ms", "100"),
+    try_set("/proc/sys/kernel/numa_balancing_scan_period_min_ms", "200"),
+    try_set("/proc/sys/kernel/numa_balancing_scan_period_max_ms", "200"),
     try_set("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"),
 ];
 
@@ -159,6 +163,7 @@ pub const COUNTS: Session = Session {
         ("moves-of-8", "moves --count 1000 --threads 8"),
         ("spin", "spin --seconds 3 --cpu-nodes 0,1"),
         ("spin-2", "spin --seconds 1 --threads 2 --cpu-nodes 1"),
+        ("pin", "pin --pages 2000 --cpu-node 1 --memory-node 0"),
     ],
 };
 
@@ -189,6 +194,9 @@ pub const BALANCING_ALL: Session = Session {
         FAST_SCANS[1],
         FAST_SCANS[2],
         FAST_SCANS[3],
+        FAST_SCANS[4],
+        FAST_SCANS[5],
+        FAST_SCANS[6],
     ],
     workloads: &[
         // Pages that go over once.
@@ -313,6 +321,51 @@ pub const TRACEPOINTS_BALANCING: Session = Session {
     )],
 };
 
+/// numawatch as it is where the kernel refuses fentry and has kprobes.
+pub const KPROBES_ONLY: &str = "--mechanism first_touch=kprobe --mechanism map=kprobe \
+    --mechanism migration=kprobe --mechanism hint=kprobe --mechanism scan=kprobe --mechanism pin=kprobe";
+
+/// Touches and pins as kprobes have them.
+pub const KPROBES: Session = Session {
+    name: "kprobes",
+    watch: Watch::Pids,
+    options: KPROBES_ONLY,
+    settings: COUNTS.settings,
+    workloads: &[
+        (
+            "first-touch",
+            "touch --pages 16384 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "thp",
+            "touch --kind thp --pages 4096 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "hugetlb",
+            "touch --kind hugetlb --pages 1024 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "file",
+            "touch --kind file --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "shm",
+            "touch --kind shm --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        ("fork", "fork --pages 2000 --cpu-node 1 --memory-node 0"),
+        ("pin", "pin --pages 2000 --cpu-node 1 --memory-node 0"),
+    ],
+};
+
+/// NUMA balancing as kprobes have it.
+pub const KPROBES_BALANCING: Session = Session {
+    name: "kprobes-balancing",
+    watch: Watch::All,
+    options: KPROBES_ONLY,
+    settings: BALANCING_ALL.settings,
+    workloads: TRACEPOINTS_BALANCING.workloads,
+};
+
 /// Signals whose programs count the same thing, on different rungs.
 pub const MIXED_RUNGS: Session = Session {
     name: "mixed-rungs",
@@ -376,4 +429,6 @@ pub const ALL: &[Session] = &[
     TRACEPOINTS,
     TRACEPOINTS_BALANCING,
     MIXED_RUNGS,
+    KPROBES,
+    KPROBES_BALANCING,
 ];

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Changes with every process that starts.
-const VOLATILE: [&str; 1] = ["/proc/sys/kernel/ns_last_pid"];
+/// What the kernel itself changes: with every process that starts, and (5.10) as its balancing of load goes.
+const VOLATILE: [&str; 2] = ["ns_last_pid", "max_newidle_lb_cost"];
 
 /// Files that can be written, with their values.
 #[must_use]
@@ -60,5 +60,7 @@ fn collect(directory: &Path, found: &mut BTreeMap<PathBuf, String>) {
 fn is_setting(path: &Path, mode: u32) -> bool {
     mode & 0o200 != 0
         && mode & 0o400 != 0
-        && !VOLATILE.iter().any(|volatile| path == Path::new(volatile))
+        && !VOLATILE
+            .iter()
+            .any(|name| path.file_name().is_some_and(|file| file == *name))
 }

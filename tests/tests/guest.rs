@@ -40,6 +40,8 @@ macro_rules! on_kernel_6_1 {
 mod balancing;
 #[path = "guest/json.rs"]
 mod json;
+#[path = "guest/kprobes.rs"]
+mod kprobes;
 #[path = "guest/leftovers.rs"]
 mod leftovers;
 #[path = "guest/lifecycle.rs"]

@@ -22,7 +22,12 @@ on_each_kernel!(
     each_process_maps_page_cache_for_itself,
     a_page_made_in_another_process_s_memory_is_nobody_s_touch,
     pages_from_swap_are_their_own_count,
+    pages_pinned_for_devices_have_their_node,
 );
+
+fn pages_pinned_for_devices_have_their_node(guest: &Guest) {
+    crate::kprobes::pins_are_exact(guest, "counts");
+}
 
 #[track_caller]
 fn first_touches(guest: &Guest, workload: &str) {
