@@ -41,6 +41,9 @@ pub(crate) enum Command {
     Agent(Agent),
     /// Tell what this host can measure, signal by signal, and why not
     Doctor(Doctor),
+    /// Make the self-test's events; numawatch starts it itself
+    #[command(name = crate::selftest::process::SUBCOMMAND, hide = true)]
+    SelfTestEvents,
     /// Print a shell's completion script
     #[command(
         after_help = "Example:\n  numawatch completions bash > /etc/bash_completion.d/numawatch"
@@ -101,11 +104,14 @@ pub(crate) struct Agent {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  numawatch doctor\n  numawatch doctor --json | jq '.signals[] | select(.reason)'\n\nExits 1 when nothing can be attached, or the scheduler's signal can't be had."
+    after_help = "Examples:\n  numawatch doctor\n  numawatch doctor --self-test\n  numawatch doctor --json | jq '.signals[] | select(.reason)'\n\nExits 1 when a check fails: nothing can be attached, the scheduler's signal can't be had, or a signal doesn't see\nwhat the self-test does. Each check is described in docs/doctor.md."
 )]
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) probes: Probes,
+    /// Make known events, and check that each signal sees them; takes up to 3 s
+    #[arg(long)]
+    pub(crate) self_test: bool,
     /// Print the checks as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -126,6 +132,9 @@ pub(crate) struct Watch {
     /// Time between two snapshots, at least 100ms
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = interval, env = "NUMAWATCH_INTERVAL")]
     pub(crate) interval: Duration,
+    /// Make known events first, and mark signals that don't see them as unreliable; takes up to 3 s
+    #[arg(long)]
+    pub(crate) self_test: bool,
     #[command(flatten)]
     pub(crate) probes: Probes,
 }

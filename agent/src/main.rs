@@ -2,12 +2,14 @@
 
 mod cli;
 mod commands;
+mod doctor;
 mod engines;
 mod export;
 mod host;
 mod logging;
 mod probes;
 mod sampler;
+mod selftest;
 
 use clap::Parser;
 use std::process::ExitCode;
