@@ -18,7 +18,7 @@ pub const MOVES_BESIDE: u64 = 2;
 /// What may be missing or too much of CPU time, per cent.
 pub const CPU_PERCENT: u64 = 2;
 /// And nanoseconds beside: the clock is read a little before the thread leaves its CPU.
-pub const CPU_BESIDE_NS: u64 = 5_000_000;
+pub const CPU_BESIDE_NS: u64 = 10_000_000;
 /// Hint faults and migrations may be more than the pages that were seen to arrive, per cent: some are touched twice.
 pub const BALANCING_PERCENT_MORE: u64 = 50;
 /// And pages beside: the process's own code and heap are scanned too.

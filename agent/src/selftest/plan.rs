@@ -17,7 +17,7 @@ pub(crate) const BALANCED_PAGES: usize = 2_048;
 /// How often a thread goes round all nodes.
 pub(crate) const ROUNDS: usize = 10;
 /// CPU time that is burnt on each node, nanoseconds.
-pub(crate) const BURN_NS: u64 = 10_000_000;
+pub(crate) const BURN_NS: u64 = 30_000_000;
 /// Nodes with pairs of their own in the kernel side's rows.
 const MOST_NODES: usize = agent_ebpf::PAIR_NODES;
 /// Pairs that are tried; on hosts with many nodes each touches its own and the next.
