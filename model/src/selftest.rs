@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 pub const PAGES_PERCENT: u64 = 1;
 /// Pages that the process may touch beside those that it was told to: its stack, its heap.
 pub const PAGES_BESIDE: u64 = 32;
+/// And pages of files that the kernel maps around each fault on the program's own code.
+pub const MAP_PAGES_BESIDE: u64 = 128;
 /// Moves that may be missing or too many: the first placement of a thread is not always seen.
 pub const MOVES_BESIDE: u64 = 2;
 /// What may be missing or too much of CPU time, per cent.
@@ -43,6 +45,8 @@ pub struct Pair {
 pub struct Truth {
     /// On-CPU nanoseconds by node.
     pub cpu_time_ns_by_node: ByNode,
+    /// Nanoseconds of these during which the thread was under way from one node to another.
+    pub under_way_ns: u64,
     /// Moves.
     pub moves: Pairs,
     /// Pages that were allocated by a touch.
@@ -86,6 +90,7 @@ impl Truth {
                 count(mine, pair.from, pair.to, pair.count);
             }
         }
+        self.under_way_ns += other.under_way_ns;
         self.memory_bytes = self.memory_bytes.max(other.memory_bytes);
         self.not_made.extend(other.not_made);
     }
@@ -293,6 +298,7 @@ fn rows(truth: &Truth, seen: &Seen, signal: &Signal) -> Vec<Row> {
         SignalName::FirstTouch => {
             let touch = &seen.touches.first_touch;
             pages(
+                PAGES_BESIDE,
                 &truth.first_touch,
                 told(touch),
                 touch.pages,
@@ -309,6 +315,7 @@ fn rows(truth: &Truth, seen: &Seen, signal: &Signal) -> Vec<Row> {
                 }
             }
             pages(
+                MAP_PAGES_BESIDE,
                 &expected,
                 told(touch),
                 touch.pages,
@@ -385,7 +392,7 @@ fn rows(truth: &Truth, seen: &Seen, signal: &Signal) -> Vec<Row> {
 
 fn sched(truth: &Truth, seen: &Seen, mechanism: Option<Mechanism>) -> Vec<Row> {
     let bounds = |n: u64| {
-        let slack = n * CPU_PERCENT / 100 + CPU_BESIDE_NS;
+        let slack = n * CPU_PERCENT / 100 + CPU_BESIDE_NS + truth.under_way_ns;
         (n.saturating_sub(slack), n + slack)
     };
     if mechanism == Some(Mechanism::Procfs) {
@@ -442,6 +449,7 @@ fn told(counter: &crate::process::TouchCounter) -> Option<Pairs> {
 
 /// Touches by pair, and what is in no pair that was expected.
 fn pages(
+    beside: u64,
     expected: &Pairs,
     told: Option<Pairs>,
     all: Option<u64>,
@@ -450,7 +458,7 @@ fn pages(
     let more = |n: u64| {
         (
             n - n * PAGES_PERCENT / 100,
-            n + n * PAGES_PERCENT / 100 + PAGES_BESIDE,
+            n + n * PAGES_PERCENT / 100 + beside,
         )
     };
     let total: u64 = expected.iter().map(|p| p.count).sum();
@@ -481,7 +489,7 @@ fn pages(
         "pages",
         0,
         Some(elsewhere),
-        (0, PAGES_BESIDE),
+        (0, beside),
     ));
     rows
 }

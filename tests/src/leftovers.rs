@@ -94,7 +94,7 @@ pub fn ending(tools: &Tools, signal: i32, options: &str) -> Result<Ending> {
 }
 
 /// The kernel frees objects a little after their last user: this waits until it has, or clearly won't.
-fn left_since(before: &Objects) -> Result<Vec<String>> {
+pub(crate) fn left_since(before: &Objects) -> Result<Vec<String>> {
     let end = Instant::now() + LIMIT.min(Duration::from_secs(30));
     loop {
         let left = Objects::now()?.new_since(before);

@@ -35,6 +35,9 @@ pub(crate) struct Ready {
     pub(crate) pid: u32,
 }
 
+/// So many pages that NUMA balancing has moved are no accident.
+const ENOUGH_PAGES: usize = BALANCED_PAGES / 16;
+
 /// After so many seconds a process that was forgotten ends by itself.
 const LIFE_S: u32 = 20;
 
@@ -102,11 +105,11 @@ struct Thread {
 }
 
 impl Thread {
-    fn at(place: &Place) -> Result<Self> {
-        run_on(&place.cpus)?;
+    /// Where it is already, with what it has run from `counted_ns` on.
+    fn here(counted_ns: u64) -> Result<Self> {
         Ok(Self {
             node: current_node()?,
-            counted_ns: cpu_time_ns(),
+            counted_ns,
             truth: Truth::default(),
         })
     }
@@ -120,8 +123,11 @@ impl Thread {
     }
 
     fn go_to(&mut self, place: &Place) -> Result<()> {
+        let before = cpu_time_ns();
         run_on(&place.cpus)?;
         self.count();
+        // Some of it was on the node that it came to; nobody tells how much.
+        self.truth.under_way_ns += self.counted_ns.saturating_sub(before);
         let node = current_node()?;
         if node != self.node {
             count(&mut self.truth.moves, self.node, node, 1);
@@ -143,17 +149,25 @@ fn touch(plan: &Plan) -> Result<()> {
     let first = plan.places.first().context("no CPU is allowed")?;
     let home = plan.memory.first().copied().context("no node is allowed")?;
     // Once for nothing, so that code, stack and heap are touched already.
-    let mut rehearsal = Thread::at(first)?;
+    run_on(&first.cpus)?;
+    let mut rehearsal = Thread::here(cpu_time_ns())?;
     rehearsal.go_to(first)?;
     private(&mut rehearsal, home)?;
     shared(&mut rehearsal, home)?;
+    if plan.pin {
+        drop(pin(&mut rehearsal, &[home]));
+    }
+    rehearsal.truth.memory_bytes = most_resident_bytes();
+    drop(serde_json::to_vec(&rehearsal.truth)?);
     drop(rehearsal);
     say(&Ready {
         pid: own_pid(&Root::system()),
     })?;
+    // What it has run by the moment at which it begins to wait, from when on it is counted.
+    let counted_ns = cpu_time_ns();
     line()?;
 
-    let mut thread = Thread::at(first)?;
+    let mut thread = Thread::here(counted_ns)?;
     for (place, node) in &plan.pairs {
         thread.go_to(&plan.places[*place])?;
         private(&mut thread, *node)?;
@@ -180,8 +194,10 @@ fn touch(plan: &Plan) -> Result<()> {
         burn(BURN_NS);
     }
     thread.truth.memory_bytes = most_resident_bytes();
-    thread.count();
     say(&thread.truth)?;
+    // The last word, for saying the others takes time too.
+    thread.count();
+    say(&(thread.truth.cpu_time_ns_by_node, thread.truth.under_way_ns))?;
     // Ends with stdin; until then everything stays where it is.
     let _ = line();
     drop((pins, resident));
@@ -245,6 +261,8 @@ fn pin(thread: &mut Thread, memory: &[NodeId]) -> Option<(Pins, Vec<Region>)> {
         for region in &regions {
             for node in region.nodes()?.into_iter().flatten() {
                 *thread.truth.pinned_pages.entry(node).or_default() += 1;
+                // They stay, too.
+                *thread.truth.resident_bytes.entry(node).or_default() += PAGE as u64;
             }
         }
         Ok((pins, regions))
@@ -265,7 +283,8 @@ fn balance(plan: &Plan, at_most: Duration) -> Result<()> {
     let (from, to) = plan.balance.context("there are no two nodes")?;
     let (from, to) = (&plan.places[from], &plan.places[to]);
     let region = Region::private(BALANCED_PAGES)?;
-    let mut thread = Thread::at(from)?;
+    run_on(&from.cpus)?;
+    let mut thread = Thread::here(cpu_time_ns())?;
     say(&Ready {
         pid: own_pid(&Root::system()),
     })?;
@@ -289,7 +308,7 @@ fn balance(plan: &Plan, at_most: Duration) -> Result<()> {
             }
         }
     };
-    if arrived >= BALANCED_PAGES / 4 {
+    if arrived >= ENOUGH_PAGES {
         count(
             &mut thread.truth.migrated,
             from.node,

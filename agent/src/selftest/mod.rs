@@ -18,7 +18,7 @@ use crate::probes::source::Source;
 use crate::sampler::placement::Placements;
 use anyhow::{Context, Result};
 use child::Task;
-use model::process::ByNode;
+use model::process::{ByNode, MemoryKind, Placement};
 use model::selftest::{Report, Seen, Truth, judge};
 use model::signal::SignalName;
 use plan::Plan;
@@ -118,7 +118,9 @@ fn events(host: &mut Host<'_>, watched: &mut Vec<Counted>) -> Result<(Truth, See
     let before = Placements::read(host.root, process.pid, host.placement_broken);
     let mut touching = follow(host, watched, process)?;
     let until = Instant::now() + PATIENCE;
-    truth.add(touching.0.answer(until)?);
+    let mut told: Truth = touching.0.answer(until)?;
+    (told.cpu_time_ns_by_node, told.under_way_ns) = touching.0.answer(until)?;
+    truth.add(told);
     asleep(host.root, touching.0.pid);
     let after = Placements::read(host.root, touching.0.pid, host.placement_broken);
     let mut ledger = Ledger::default();
@@ -127,7 +129,7 @@ fn events(host: &mut Host<'_>, watched: &mut Vec<Counted>) -> Result<(Truth, See
     drop(touching);
 
     let mut seen = seen(&host.meaning, &account);
-    seen.resident_bytes = grown(before.by_node_bytes.as_ref(), after.by_node_bytes.as_ref());
+    seen.resident_bytes = grown(anonymous(&before), anonymous(&after));
     let unbound = |name: SignalName| {
         (
             name,
@@ -224,6 +226,11 @@ fn seen(meaning: &Meaning<'_>, account: &ProcessAccount) -> Seen {
         pinned_pages: meaning.pins_made(&account.by_node).by_node,
         ..Seen::default()
     }
+}
+
+/// What the process asked for itself; how much of its program's file the kernel maps at once is the kernel's affair.
+fn anonymous(placement: &Placement) -> Option<&ByNode> {
+    placement.by_kind.as_ref()?.get(&MemoryKind::Anonymous)
 }
 
 fn grown(before: Option<&ByNode>, after: Option<&ByNode>) -> Option<ByNode> {
