@@ -160,6 +160,8 @@ impl Row {
     pub fn amount(&self, value: Option<u64>) -> String {
         match (value, self.unit.as_str()) {
             (None, _) => "none".to_owned(),
+            // A least one, and what was seen of it.
+            (Some(ns), "ns") if ns < 10_000 => format!("{ns} ns"),
             (Some(ns), "ns") => format!("{:.1} ms", ns as f64 / 1e6),
             (Some(bytes), "bytes") => format!("{} KiB", bytes >> 10),
             (Some(n), unit) => format!("{n} {unit}"),

@@ -61,6 +61,43 @@ fn a_duration_that_is_none_is_refused_in_one_line() {
 }
 
 #[test]
+fn no_subcommand_is_refused_in_one_line_that_names_them() {
+    let line = refused(&run(&[]));
+    assert!(
+        line.contains("snapshot") && line.contains("--help"),
+        "{line}"
+    );
+}
+
+#[test]
+fn an_empty_variable_is_unset_and_a_wrong_one_is_named() {
+    let with = |value: &str| {
+        Command::new(numawatch())
+            .args(["snapshot", "--json", "--for", "0s", "--pid", NO_PID])
+            .env("NUMAWATCH_INTERVAL", value)
+            .stdin(Stdio::null())
+            .output()
+            .expect("numawatch starts")
+    };
+    let line = refused(&with(""));
+    assert!(line.contains(NO_PID), "the pid, not the interval: {line}");
+    let line = refused(&with("soon"));
+    assert!(line.contains("NUMAWATCH_INTERVAL"), "{line}");
+}
+
+#[test]
+fn a_wrong_otel_variable_is_refused_before_anything_is_attached() {
+    let output = Command::new(numawatch())
+        .arg("agent")
+        .env("OTEL_EXPORTER_OTLP_PROTOCOL", "pigeon")
+        .stdin(Stdio::null())
+        .output()
+        .expect("numawatch starts");
+    let line = refused(&output);
+    assert!(line.contains("OTEL_EXPORTER_OTLP_PROTOCOL"), "{line}");
+}
+
+#[test]
 fn a_regex_that_is_none_is_refused_in_one_line() {
     let line = refused(&run(&["snapshot", "--match", "(", "--for", "1s"]));
     assert!(line.contains('('), "{line}");

@@ -45,13 +45,18 @@ fn sampler(watch: &Watch, keep_ended: bool) -> Result<Sampler> {
     })
 }
 
-/// Says on stderr what is missing, and that watching has begun, so that whoever waits for it can go on.
-fn announce(sampler: &Sampler) {
+/// Says on stderr what somebody who may not load eBPF misses; nothing to others.
+fn say_what_is_missing(sampler: &Sampler) {
     if let Some(why) = sampler.refused() {
         eprintln!(
             "numawatch: CPU time, migrated pages and placement by procfs only ({why}); {MORE}"
         );
     }
+}
+
+/// Says on stderr what is missing, and that watching has begun, so that whoever waits for it can go on.
+fn announce(sampler: &Sampler) {
+    say_what_is_missing(sampler);
     let n = sampler.watching();
     eprintln!(
         "numawatch: watching {n} {}",
