@@ -3,6 +3,7 @@
 use crate::engines::selection::Selection;
 use crate::export::otlp::Protocol;
 use crate::probes::attach;
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use model::signal::{Mechanism, SignalName};
@@ -41,6 +42,9 @@ pub(crate) enum Command {
     Agent(Agent),
     /// Tell what this host can measure, signal by signal, and why not
     Doctor(Doctor),
+    /// Make the self-test's events; numawatch starts it itself
+    #[command(name = crate::selftest::process::SUBCOMMAND, hide = true)]
+    SelfTestEvents,
     /// Print a shell's completion script
     #[command(
         after_help = "Example:\n  numawatch completions bash > /etc/bash_completion.d/numawatch"
@@ -101,11 +105,14 @@ pub(crate) struct Agent {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  numawatch doctor\n  numawatch doctor --json | jq '.signals[] | select(.reason)'\n\nExits 1 when nothing can be attached, or the scheduler's signal can't be had."
+    after_help = "Examples:\n  numawatch doctor\n  numawatch doctor --self-test\n  numawatch doctor --json | jq '.signals[] | select(.reason)'\n\nExits 1 when a check fails: nothing can be attached, the scheduler's signal can't be had, or a signal doesn't see\nwhat the self-test does. Each check is described in docs/doctor.md."
 )]
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) probes: Probes,
+    /// Make known events, and check that each signal sees them; takes up to 3 s
+    #[arg(long)]
+    pub(crate) self_test: bool,
     /// Print the checks as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -115,7 +122,7 @@ pub(crate) struct Doctor {
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
     /// Watch this process and its children; can be repeated
-    #[arg(long = "pid", value_name = "PID", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long = "pid", value_name = "PID", value_delimiter = ',', value_parser = pid)]
     pub(crate) pids: Vec<u32>,
     /// Watch processes whose command line matches this regular expression
     #[arg(long = "match", value_name = "REGEX")]
@@ -126,6 +133,9 @@ pub(crate) struct Watch {
     /// Time between two snapshots, at least 100ms
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = interval, env = "NUMAWATCH_INTERVAL")]
     pub(crate) interval: Duration,
+    /// Make known events first, and mark signals that don't see them as unreliable; takes up to 3 s
+    #[arg(long)]
+    pub(crate) self_test: bool,
     #[command(flatten)]
     pub(crate) probes: Probes,
 }
@@ -193,6 +203,11 @@ impl Watch {
     }
 }
 
+fn pid(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|pid| *pid > 0);
+    number.ok_or_else(|| "no pid; write a process's number, such as 4242".to_owned())
+}
+
 fn span(text: &str) -> Result<Duration, String> {
     let bare = text
         .parse::<f64>()
@@ -201,7 +216,7 @@ fn span(text: &str) -> Result<Duration, String> {
     match bare {
         Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
         None => humantime::parse_duration(text)
-            .map_err(|error| format!("{error}; write 500ms, 3s or 2m")),
+            .map_err(|_| "no duration; write 500ms, 3s or 2m".to_owned()),
     }
 }
 
@@ -246,8 +261,33 @@ fn list<const N: usize>(words: [&str; N]) -> String {
     words.join(", ")
 }
 
+/// Options that a variable can set instead.
+const VARIABLES: [(&str, &str); 3] = [
+    ("--interval", "NUMAWATCH_INTERVAL"),
+    ("--log-file", "NUMAWATCH_LOG_FILE"),
+    ("--btf", "NUMAWATCH_BTF"),
+];
+
+/// Reads the command line. An empty variable is unset, as OpenTelemetry has it.
+///
+/// # Errors
+/// The parser's, for help too; [`one_line`] tells it.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    for (_, name) in VARIABLES {
+        if std::env::var_os(name).is_some_and(|value| value.is_empty()) {
+            // SAFETY: no other thread has been started yet.
+            unsafe { std::env::remove_var(name) };
+        }
+    }
+    Cli::try_parse()
+}
+
 /// What is wrong with the command line, in one line.
 pub(crate) fn one_line(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "no subcommand; write tui, snapshot, agent or doctor (see numawatch --help)"
+            .to_owned();
+    }
     let text = error.to_string();
     let what: Vec<&str> = text
         .lines()
@@ -257,7 +297,14 @@ pub(crate) fn one_line(error: &clap::Error) -> String {
         .collect();
     let what = what.join(" ");
     let what = what.strip_prefix("error: ").unwrap_or(&what);
-    format!("{what} (see numawatch --help)")
+    let from = VARIABLES
+        .iter()
+        .find(|(option, name)| {
+            let value = std::env::var(name).unwrap_or_default();
+            what.contains(option) && what.contains(&format!("'{value}'"))
+        })
+        .map_or_else(String::new, |(_, name)| format!("from {name}; "));
+    format!("{what} ({from}see numawatch --help)")
 }
 
 #[cfg(test)]
@@ -309,7 +356,12 @@ mod tests {
             vec!["numawatch", "snapshot", "--nonsense"],
         ] {
             let error = Cli::try_parse_from(&arguments).unwrap_err();
-            assert_eq!(one_line(&error).lines().count(), 1, "{arguments:?}");
+            let line = one_line(&error);
+            assert_eq!(line.lines().count(), 1, "{arguments:?}");
+            // What a parser thinks to itself helps nobody.
+            for leak in ["expected number", "invalid digit", "found in string"] {
+                assert!(!line.contains(leak), "{line}");
+            }
         }
     }
 }

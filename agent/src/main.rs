@@ -2,21 +2,22 @@
 
 mod cli;
 mod commands;
+mod doctor;
 mod engines;
 mod export;
 mod host;
 mod logging;
 mod probes;
 mod sampler;
+mod selftest;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 /// Wrong use, or it can't start.
 const CANNOT: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
+    let cli = match cli::parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };

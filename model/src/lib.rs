@@ -6,6 +6,7 @@ pub mod catalogue;
 pub mod locality;
 pub mod process;
 pub mod rates;
+pub mod selftest;
 pub mod signal;
 pub mod snapshot;
 pub mod time;

@@ -156,4 +156,10 @@ impl Signal {
     pub fn is_live(&self) -> bool {
         self.state != SignalState::Unavailable
     }
+
+    /// Whether conclusions may rest on its numbers: not on those of one that failed its self-test.
+    #[must_use]
+    pub fn is_trusted(&self) -> bool {
+        matches!(self.state, SignalState::Attached | SignalState::Degraded)
+    }
 }

@@ -105,7 +105,7 @@ pub fn ending(tools: &Tools, watching: &str, signal: i32, options: &str) -> Resu
 }
 
 /// The kernel frees objects a little after their last user: this waits until it has, or clearly won't.
-fn left_since(before: &Objects) -> Result<Vec<String>> {
+pub(crate) fn left_since(before: &Objects) -> Result<Vec<String>> {
     let end = Instant::now() + LIMIT.min(Duration::from_secs(30));
     loop {
         let left = Objects::now()?.new_since(before);

@@ -7,6 +7,7 @@ pub mod leftovers;
 pub mod play;
 pub mod process;
 pub mod prometheus;
+pub mod self_test;
 pub mod session;
 pub mod sessions;
 pub mod settings;

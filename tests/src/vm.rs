@@ -1,6 +1,7 @@
 //! Boots a guest once a kernel, plays every session in it, and keeps what they reported.
 
 use crate::leftovers;
+use crate::self_test;
 use crate::session::Report;
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ const TIMEOUT: &str = "1800";
 pub struct Guest {
     sessions: BTreeMap<String, Report>,
     leftovers: Option<leftovers::Report>,
+    self_test: Option<self_test::Report>,
     /// What was printed besides, for failed tests.
     trouble: String,
 }
@@ -38,7 +40,9 @@ impl Guest {
     }
 
     fn keep(&mut self, line: &str) {
-        if let Ok(report) = serde_json::from_str::<leftovers::Report>(line) {
+        if let Ok(report) = serde_json::from_str::<self_test::Report>(line) {
+            self.self_test = Some(report);
+        } else if let Ok(report) = serde_json::from_str::<leftovers::Report>(line) {
             self.leftovers = Some(report);
         } else if let Ok(report) = serde_json::from_str::<Report>(line) {
             self.sessions.insert(report.session.clone(), report);
@@ -57,6 +61,22 @@ impl Guest {
         match self.sessions.get(name) {
             Some(report) => report,
             None => panic!("the guest didn't play session {name}:\n{}", self.trouble),
+        }
+    }
+
+    /// What the self-test found.
+    ///
+    /// # Panics
+    /// When the guest didn't get so far.
+    #[must_use]
+    pub fn self_test(&self) -> &self_test::Report {
+        match &self.self_test {
+            Some(report) => report,
+            None => panic!(
+                "the guest didn't play session {}:\n{}",
+                self_test::NAME,
+                self.trouble
+            ),
         }
     }
 

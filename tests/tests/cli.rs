@@ -4,6 +4,7 @@
     reason = "a helper that cannot go on fails its test"
 )]
 
+use model::signal::{Mechanism, SignalName, SignalState};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Output, Stdio};
 use tests::built::{NOBODY, PublicCopy, numawatch};
@@ -60,6 +61,43 @@ fn a_duration_that_is_none_is_refused_in_one_line() {
 }
 
 #[test]
+fn no_subcommand_is_refused_in_one_line_that_names_them() {
+    let line = refused(&run(&[]));
+    assert!(
+        line.contains("snapshot") && line.contains("--help"),
+        "{line}"
+    );
+}
+
+#[test]
+fn an_empty_variable_is_unset_and_a_wrong_one_is_named() {
+    let with = |value: &str| {
+        Command::new(numawatch())
+            .args(["snapshot", "--json", "--for", "0s", "--pid", NO_PID])
+            .env("NUMAWATCH_INTERVAL", value)
+            .stdin(Stdio::null())
+            .output()
+            .expect("numawatch starts")
+    };
+    let line = refused(&with(""));
+    assert!(line.contains(NO_PID), "the pid, not the interval: {line}");
+    let line = refused(&with("soon"));
+    assert!(line.contains("NUMAWATCH_INTERVAL"), "{line}");
+}
+
+#[test]
+fn a_wrong_otel_variable_is_refused_before_anything_is_attached() {
+    let output = Command::new(numawatch())
+        .arg("agent")
+        .env("OTEL_EXPORTER_OTLP_PROTOCOL", "pigeon")
+        .stdin(Stdio::null())
+        .output()
+        .expect("numawatch starts");
+    let line = refused(&output);
+    assert!(line.contains("OTEL_EXPORTER_OTLP_PROTOCOL"), "{line}");
+}
+
+#[test]
 fn a_regex_that_is_none_is_refused_in_one_line() {
     let line = refused(&run(&["snapshot", "--match", "(", "--for", "1s"]));
     assert!(line.contains('('), "{line}");
@@ -73,20 +111,70 @@ fn a_pid_that_does_not_exist_is_refused_in_one_line() {
     assert!(line.contains(NO_PID), "{line}");
 }
 
-#[test]
-fn without_privileges_it_says_what_to_do_in_one_line() {
+/// numawatch as a user without privileges, watching a process of that user.
+fn as_nobody(arguments: &[&str]) -> (Output, u32) {
     let copy = PublicCopy::of(&numawatch());
+    let mut own = Command::new("sleep");
+    own.arg("600").uid(NOBODY).gid(NOBODY);
+    let own = Running::start(&mut own).expect("sleep starts");
     let output = Command::new(copy.path())
-        .args(["snapshot", "--json", "--for", "1s", "--all"])
+        .args(arguments)
+        .args(["--pid", &own.pid().to_string()])
         .uid(NOBODY)
         .gid(NOBODY)
         .stdin(Stdio::null())
         .output()
         .expect("it starts as nobody: the tests run as root");
-    let line = refused(&output);
+    (output, own.pid())
+}
+
+#[test]
+fn without_privileges_it_says_in_one_line_what_more_there_could_be() {
+    let (output, _) = as_nobody(&["snapshot", "--json", "--for", "1s"]);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let lines: Vec<&str> = stderr
+        .lines()
+        .filter(|line| !line.starts_with("numawatch: watching "))
+        .collect();
+    assert_eq!(lines.len(), 1, "{stderr}");
     assert!(
-        line.contains("root") || line.contains("CAP_"),
-        "what is missing: {line}"
+        [
+            "root",
+            "CAP_BPF",
+            "CAP_PERFMON",
+            "CAP_SYS_PTRACE",
+            "hint touches"
+        ]
+        .iter()
+        .all(|word| lines[0].contains(word)),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn without_privileges_own_processes_have_procfs_signals() {
+    let (output, pid) = as_nobody(&["snapshot", "--json", "--for", "1s"]);
+    let snapshot: model::snapshot::Snapshot =
+        serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let process = snapshot.processes.iter().find(|p| p.pid == pid);
+    let process = process.expect("the user's own process is there");
+    assert!(process.cpu_time_ns_by_node.is_some(), "{process:?}");
+    assert!(process.placement.by_node_bytes.is_some(), "{process:?}");
+    // What procfs can't see is no zero.
+    assert_eq!(process.moves.total, None);
+    assert_eq!(process.touches.first_touch.pages, None);
+    assert_eq!(process.touches.hint.faults, None);
+    let sched = snapshot.signal(SignalName::Sched).expect("it is listed");
+    assert_eq!(
+        (sched.state, sched.mechanism),
+        (SignalState::Degraded, Some(Mechanism::Procfs))
+    );
+    assert!(
+        sched
+            .reason
+            .as_deref()
+            .is_some_and(|r| r.contains("CAP_BPF"))
     );
 }
 
@@ -117,8 +205,8 @@ fn the_snapshot_is_the_only_thing_on_stdout() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let snapshot: model::snapshot::Snapshot =
         serde_json::from_slice(&output.stdout).expect("one JSON document");
-    assert_eq!(snapshot.processes.len(), 1);
-    assert_eq!(snapshot.processes[0].pid.to_string(), own);
+    // Children of this process, which other tests start, are watched too.
+    assert!(snapshot.processes.iter().any(|p| p.pid.to_string() == own));
 }
 
 #[test]

@@ -48,6 +48,8 @@ mod leftovers;
 mod lifecycle;
 #[path = "guest/sched.rs"]
 mod sched;
+#[path = "guest/self_test.rs"]
+mod self_test;
 #[path = "guest/signals.rs"]
 mod signals;
 #[path = "guest/touch.rs"]

@@ -19,6 +19,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         protocol: options.otlp_protocol,
         interval: options.otlp_interval,
     };
+    OtlpExporter::check(&otlp)?;
     let sampler = sampler(&options.watch, false)?;
     announce(&sampler);
     let feed = Feed::start(sampler, options.watch.interval)?;

@@ -10,6 +10,7 @@ mod tui;
 use crate::cli::{Cli, Command, Watch};
 use crate::host::root::Root;
 use crate::sampler::{self, Sampler};
+use crate::selftest;
 use anyhow::{Context, Result};
 use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -24,9 +25,14 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Snapshot(options) => snapshot::run(&options),
         Command::Agent(options) => agent::run(&options),
         Command::Doctor(options) => doctor::run(&options),
+        Command::SelfTestEvents => selftest::child::run().map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => completions::run(shell),
     }
 }
+
+/// What somebody who may not load eBPF would gain.
+const MORE: &str = "root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, would add moves, first touches, maps, \
+    hint touches, migrations by node, scan time, and other users' placement";
 
 /// Attaches the probes and begins to watch.
 fn sampler(watch: &Watch, keep_ended: bool) -> Result<Sampler> {
@@ -35,11 +41,22 @@ fn sampler(watch: &Watch, keep_ended: bool) -> Result<Sampler> {
         selection: watch.selection()?,
         attach: watch.probes.options(),
         keep_ended,
+        self_test: watch.self_test,
     })
 }
 
-/// Says on stderr that watching has begun, so that whoever waits for it can go on.
+/// Says on stderr what somebody who may not load eBPF misses; nothing to others.
+fn say_what_is_missing(sampler: &Sampler) {
+    if let Some(why) = sampler.refused() {
+        eprintln!(
+            "numawatch: CPU time, migrated pages and placement by procfs only ({why}); {MORE}"
+        );
+    }
+}
+
+/// Says on stderr what is missing, and that watching has begun, so that whoever waits for it can go on.
 fn announce(sampler: &Sampler) {
+    say_what_is_missing(sampler);
     let n = sampler.watching();
     eprintln!(
         "numawatch: watching {n} {}",

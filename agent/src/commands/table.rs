@@ -1,7 +1,6 @@
 //! A snapshot as one table for people who read it in a terminal or a mail.
 
 use model::process::{ByNode, Process};
-use model::signal::SignalName;
 use model::snapshot::Snapshot;
 use model::verdict::ShareSignal;
 use std::fmt::Write;
@@ -149,24 +148,4 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
         text.push('\n');
     }
     text
-}
-
-/// Signals in one aligned list, for `doctor`.
-pub(super) fn signals(signals: &[model::signal::Signal]) -> String {
-    let rows: Vec<[String; 5]> = signals
-        .iter()
-        .map(|s| {
-            [
-                s.name.as_str().to_owned(),
-                s.state.as_str().to_owned(),
-                s.mechanism
-                    .map_or(NO_SIGNAL, model::signal::Mechanism::as_str)
-                    .to_owned(),
-                s.target.clone().unwrap_or_else(|| NO_SIGNAL.to_owned()),
-                s.reason.clone().unwrap_or_default(),
-            ]
-        })
-        .collect();
-    debug_assert!(SignalName::ALL.len() >= rows.len());
-    aligned(&rows)
 }

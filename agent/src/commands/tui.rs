@@ -1,6 +1,6 @@
 //! `numawatch tui`: the dashboard over a running sampler.
 
-use super::{runtime, sampler};
+use super::{runtime, sampler, say_what_is_missing};
 use crate::cli::Tui as Options;
 use crate::logging;
 use crate::sampler::feed::Feed;
@@ -19,6 +19,8 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     let sampler = sampler(&options.watch, false);
     eprint!("\r\x1b[K");
     let sampler = sampler?;
+    // It is there again when the screen is given back.
+    say_what_is_missing(&sampler);
     let feed = Feed::start(sampler, options.watch.interval)?;
     let shown = tui::Options {
         selection: options.watch.words(),

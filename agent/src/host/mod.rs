@@ -1,5 +1,6 @@
 //! Reads sysfs and procfs from a root that tests can replace.
 
+pub(crate) mod capabilities;
 pub(crate) mod cpu_time;
 pub(crate) mod cpulist;
 pub(crate) mod devices;
@@ -7,6 +8,7 @@ pub(crate) mod error;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub(crate) mod kernel;
+pub(crate) mod lockdown;
 pub(crate) mod numa_maps;
 pub(crate) mod pid_namespace;
 pub(crate) mod placement;
@@ -14,5 +16,6 @@ pub(crate) mod process;
 pub(crate) mod root;
 pub(crate) mod self_cost;
 pub(crate) mod status;
+pub(crate) mod surroundings;
 pub(crate) mod topology;
 pub(crate) mod vmstat;

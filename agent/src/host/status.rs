@@ -9,6 +9,10 @@ pub(crate) struct Status {
     pub(crate) uid: Option<u32>,
     /// CPUs that the leader thread may run on, as the kernel's list.
     pub(crate) cpus_allowed: Option<String>,
+    /// Nodes that its memory may come from, as the kernel's list.
+    pub(crate) memory_allowed: Option<String>,
+    /// The largest resident set that it had, bytes.
+    pub(crate) most_resident_bytes: Option<u64>,
     /// Memory locked by `mlock`, bytes: it can be moved by hand, not by NUMA balancing's faults.
     pub(crate) locked_bytes: Option<u64>,
     /// Memory pinned for devices, bytes: it can't move at all.
@@ -28,6 +32,8 @@ pub(crate) fn parse(text: &str) -> Status {
             "Tgid" => status.tgid = first_u32(),
             "Uid" => status.uid = first_u32(),
             "Cpus_allowed_list" => status.cpus_allowed = Some(value.to_owned()),
+            "Mems_allowed_list" => status.memory_allowed = Some(value.to_owned()),
+            "VmHWM" => status.most_resident_bytes = first().map(|kib| kib * 1024),
             "VmLck" => status.locked_bytes = first().map(|kib| kib * 1024),
             "VmPin" => status.pinned_bytes = first().map(|kib| kib * 1024),
             "NSpid" => {
@@ -49,14 +55,16 @@ mod tests {
     #[test]
     fn the_lines_of_a_container_process() {
         let text = "Name:\tpython3: serve\nTgid:\t4242\nPid:\t4242\nUid:\t1000\t0\t0\t0\n\
-                    NSpid:\t4242\t17\t1\nVmLck:\t     128 kB\nVmPin:\t    4096 kB\n\
-                    Cpus_allowed:\tff\nCpus_allowed_list:\t0-3,64-67\n";
+                    NSpid:\t4242\t17\t1\nVmHWM:\t     512 kB\nVmLck:\t     128 kB\nVmPin:\t    4096 kB\n\
+                    Cpus_allowed:\tff\nCpus_allowed_list:\t0-3,64-67\nMems_allowed_list:\t0-1\n";
         assert_eq!(
             parse(text),
             Status {
                 tgid: Some(4242),
                 uid: Some(1000),
                 cpus_allowed: Some("0-3,64-67".into()),
+                memory_allowed: Some("0-1".into()),
+                most_resident_bytes: Some(512 * 1024),
                 locked_bytes: Some(128 * 1024),
                 pinned_bytes: Some(4096 * 1024),
                 pids_by_namespace: vec![4242, 17, 1],

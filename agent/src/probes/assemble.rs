@@ -27,6 +27,11 @@ impl Meaning<'_> {
         self.signal(name).is_some()
     }
 
+    /// Whether conclusions may rest on a signal.
+    pub(crate) fn trusts(&self, name: SignalName) -> bool {
+        self.signal(name).is_some_and(Signal::is_trusted)
+    }
+
     /// On-CPU time of every node that has CPUs; `None` without the signal.
     pub(crate) fn cpu_time(&self, by_node: &ByCpuNode) -> Option<ByNode> {
         if !self.live(SignalName::Sched) {
@@ -44,13 +49,19 @@ impl Meaning<'_> {
 
     /// All moves of a thread or process; `None` without the signal.
     pub(crate) fn move_count(&self, by_node: &ByCpuNode) -> Option<u64> {
-        self.live(SignalName::Sched)
+        self.sees_moves()
             .then(|| by_node.values().map(|t| sum(&t.moves_from)).sum())
+    }
+
+    /// procfs knows CPU time, and no moves.
+    fn sees_moves(&self) -> bool {
+        self.signal(SignalName::Sched)
+            .is_some_and(|s| s.mechanism != Some(Mechanism::Procfs))
     }
 
     /// Moves by pair and locality.
     pub(crate) fn moves(&self, by_node: &ByCpuNode) -> Moves {
-        if !self.live(SignalName::Sched) {
+        if !self.sees_moves() {
             return Moves::default();
         }
         let spread = self.spread(by_node, |t| &t.moves_from);
@@ -126,7 +137,8 @@ impl Meaning<'_> {
         );
         Migrations {
             pages: Some(by_node.values().map(|t| sum(&t.migrated_from)).sum()),
-            failed_pages: Some(by_node.values().map(|t| t.failed_pages).sum()),
+            failed_pages: (signal.mechanism != Some(Mechanism::Procfs))
+                .then(|| by_node.values().map(|t| t.failed_pages).sum()),
             by_pair: tells_nodes.then(|| spread.pairs.into_iter().map(pair).collect()),
         }
     }

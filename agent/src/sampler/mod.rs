@@ -5,11 +5,12 @@
 
 mod coverage;
 pub(crate) mod feed;
-mod placement;
+pub(crate) mod placement;
 mod watched;
 
 use crate::engines::scan::{Found, Scanner};
 use crate::engines::selection::{Selection, Why};
+use crate::host::capabilities::read_capabilities;
 use crate::host::cpu_time::{CpuTime, busy_by_node, read_cpu_times};
 use crate::host::devices::read_device_majors;
 use crate::host::kernel::{read_host, read_numa_balancing, read_pid_max};
@@ -20,17 +21,21 @@ use crate::host::self_cost::read_self_cost;
 use crate::host::topology::read_topology;
 use crate::host::vmstat::read_balancing;
 use crate::probes::assemble::Meaning;
-use crate::probes::attach::{self, attach};
+use crate::probes::attach::{self, AttachError, attach};
 use crate::probes::bounds::{BUDGET, Bounds, Machine};
 use crate::probes::ladder;
 use crate::probes::ledger::{Ledger, ThreadId};
+use crate::probes::procfs::{self, Procfs};
 use crate::probes::reader::{Happened, Reader, now_ns};
 use crate::probes::running::{Owner, Threads};
 use crate::probes::slots::Slots;
+use crate::probes::source::Source;
+use crate::selftest;
 use agent_ebpf::Tracked;
 use anyhow::{Context, Result};
 use model::process::Process;
-use model::signal::{Signal, SignalState};
+use model::selftest::Report;
+use model::signal::{Signal, SignalName, SignalState};
 use model::snapshot::{Host, Lost, SCHEMA_VERSION, Snapshot};
 use model::time::Timestamp;
 use model::topology::Topology;
@@ -49,6 +54,8 @@ pub(crate) struct Options {
     pub(crate) attach: attach::Options,
     /// Keep processes that ended in every later snapshot, for a snapshot at the end of a span; else in one.
     pub(crate) keep_ended: bool,
+    /// Make known events first, and mark signals that don't see them.
+    pub(crate) self_test: bool,
 }
 
 /// How long the last snapshot of a span waits for placements that are being read.
@@ -58,7 +65,10 @@ const SETTLE: Duration = Duration::from_secs(5);
 pub(crate) struct Sampler {
     root: Root,
     keep_ended: bool,
-    reader: Reader,
+    source: Source,
+    /// Why there is no eBPF; `None` when there is.
+    refused: Option<String>,
+    self_test: Option<Report>,
     scanner: Scanner,
     ledger: Ledger,
     placements: Placements,
@@ -91,26 +101,36 @@ impl Sampler {
     pub(crate) fn start(options: Options) -> Result<Self> {
         let root = options.root;
         options.selection.check_pids(&root)?;
-        require_host_pids(&root)?;
         let topology = read_topology(&root)?;
         let slots = Slots::new(&topology);
-        let host = attach::Host {
-            topology: &topology,
-            slots: &slots,
-            bounds: Bounds::fit(&machine(&root, &topology)),
-            device_majors: read_device_majors(&root),
-        };
-        let attached = attach(&host, &options.attach)?;
-        give_back_memory();
-        if let Some(why) = &attached.lifecycle {
-            tracing::warn!("children of watched processes are found late: {why}");
-        }
-        let mut signals = attached.signals.clone();
+        let Counting {
+            mut source,
+            mut signals,
+            refused,
+        } = Counting::start(&root, &topology, &slots, &options.attach)?;
         signals.push(placement::signal(&root));
-        let reader = Reader::new(attached, &topology, slots.table(&topology))?;
+        let placement_broken = options.attach.broken.contains(&SignalName::Placement);
+        let self_test = if options.self_test {
+            let under = all_under_balancing(&signals, read_numa_balancing(&root)?);
+            let mut host = selftest::Host {
+                root: &root,
+                source: &mut source,
+                meaning: Meaning {
+                    slots: &slots,
+                    topology: &topology,
+                    signals: &under,
+                },
+                placement_broken,
+            };
+            let report = selftest::run(&mut host);
+            signals = signals.iter().map(|s| report.mark(s)).collect();
+            Some(report)
+        } else {
+            None
+        };
         let mut sampler = Self {
             scanner: Scanner::new(root.clone(), options.selection, own_pid(&root)),
-            placements: Placements::start(root.clone(), !options.keep_ended)?,
+            placements: Placements::start(root.clone(), !options.keep_ended, placement_broken)?,
             host: read_host(&root)?,
             cpu_times: read_cpu_times(&root)?,
             account: coverage::Account::new(read_balancing(&root)?),
@@ -124,7 +144,9 @@ impl Sampler {
             ended: Vec::new(),
             ending: HashSet::new(),
             root,
-            reader,
+            source,
+            refused,
+            self_test,
             slots,
             signals,
         };
@@ -139,10 +161,17 @@ impl Sampler {
 
     /// Every signal as it stands under this setting of NUMA balancing.
     pub(crate) fn signals(&self, numa_balancing: Option<u32>) -> Vec<Signal> {
-        self.signals
-            .iter()
-            .map(|signal| under_balancing(signal, numa_balancing))
-            .collect()
+        all_under_balancing(&self.signals, numa_balancing)
+    }
+
+    /// Why there is no eBPF, and what would have it; `None` when there is.
+    pub(crate) fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// What the self-test found, when it was asked for.
+    pub(crate) fn self_test(&self) -> Option<&Report> {
+        self.self_test.as_ref()
     }
 
     /// Takes a snapshot.
@@ -150,7 +179,7 @@ impl Sampler {
     /// # Errors
     /// If the host's own files or the kernel side's maps can't be read; a process that ends is no error.
     pub(crate) fn tick(&mut self) -> Result<Snapshot> {
-        let happened = self.reader.news();
+        let happened = self.source.news();
         self.follow(&happened)?;
         for process in self.watched.values_mut() {
             process.look(&self.root);
@@ -182,7 +211,7 @@ impl Sampler {
         let counted = read_balancing(&self.root)?;
         let coverage = self.account.coverage(&counted, &processes, &signals);
         self.let_go(&processes);
-        let (rows, news) = self.reader.lost();
+        let (rows, news) = self.source.lost();
         let rows = rows.map(|rows| rows + self.unwatched);
         self.host.lost = Lost { rows, news };
         self.host.agent = read_self_cost(&self.root);
@@ -227,7 +256,7 @@ impl Sampler {
                 self.placements.forget(id);
             }
         }
-        let tracked = self.reader.tracked()?;
+        let tracked = self.source.tracked()?;
         for (pid, entry) in &tracked {
             if !self.watched.contains_key(&entry.cookie) {
                 let parent = self
@@ -259,7 +288,7 @@ impl Sampler {
                 watched.update(found);
             }
         }
-        let tracked = self.reader.tracked()?;
+        let tracked = self.source.tracked()?;
         for watched in self.watched.values_mut() {
             watched.note(tracked.get(&watched.id().0));
         }
@@ -281,7 +310,7 @@ impl Sampler {
     /// Begins to count a process; `None` where there is no room, which is counted too.
     fn track(&mut self, pid: u32) -> Option<Tracked> {
         let threads = run_times(&self.root, pid);
-        match self.reader.track(pid, &threads) {
+        match self.source.track(pid, &threads) {
             Ok(entry) => Some(entry),
             Err(error) => {
                 self.unwatched += 1;
@@ -336,24 +365,24 @@ impl Sampler {
                 );
             }
         }
-        let reading = self.reader.read(&ProcfsThreads {
+        let reading = self.source.read(&ProcfsThreads {
             root: &self.root,
             owners: &owners,
         })?;
         self.ledger.absorb(&reading);
         // Read after the rows: a child that was forked meanwhile is known.
-        let tracked = self.reader.tracked()?;
+        let tracked = self.source.tracked()?;
         let mut known: HashSet<u64> = tracked.values().map(|entry| entry.cookie).collect();
         known.extend(self.watched.keys());
         for (id, nodes) in self.ledger.retain(&known) {
-            self.reader.delete(&id, &nodes);
+            self.source.delete(&id, &nodes);
         }
         let ended = self
             .ledger
             .ended(|id| owners.get(&id.tid).is_some_and(|o| o.cookie == id.cookie));
         let (retired, ending): (Vec<_>, Vec<_>) =
             ended.into_iter().partition(|id| self.ending.contains(id));
-        self.reader.retire(&mut self.ledger, &retired);
+        self.source.retire(&mut self.ledger, &retired);
         self.ending = ending.into_iter().collect();
         Ok(())
     }
@@ -382,7 +411,7 @@ impl Sampler {
             }
             self.ledger.forget(cookie);
             self.placements.forget(watched.id());
-            self.reader.untrack(pid, cookie);
+            self.source.untrack(pid, cookie);
         }
     }
 
@@ -405,6 +434,70 @@ impl Sampler {
     }
 }
 
+/// What counts, and which signals it gives.
+struct Counting {
+    source: Source,
+    /// Every signal but placement.
+    signals: Vec<Signal>,
+    refused: Option<String>,
+}
+
+impl Counting {
+    /// By eBPF, or by procfs for a user who may not load it.
+    fn start(
+        root: &Root,
+        topology: &Topology,
+        slots: &Slots,
+        options: &attach::Options,
+    ) -> Result<Self> {
+        let missing = read_capabilities(root)?.missing_to_trace();
+        if !missing.is_empty() {
+            let why = format!("{} missing", missing.join(" and "));
+            return Ok(Self::by_procfs(root, topology, why));
+        }
+        require_host_pids(root)?;
+        let host = attach::Host {
+            topology,
+            slots,
+            bounds: Bounds::fit(&machine(root, topology)),
+            device_majors: read_device_majors(root),
+        };
+        let attached = match attach(&host, options) {
+            Err(AttachError::Refused(why)) => {
+                let why = format!("the kernel refuses eBPF: {why}");
+                return Ok(Self::by_procfs(root, topology, why));
+            }
+            attached => attached?,
+        };
+        give_back_memory();
+        if let Some(why) = &attached.lifecycle {
+            tracing::warn!("children of watched processes are found late: {why}");
+        }
+        let signals = attached.signals.clone();
+        let reader = Reader::new(attached, topology, slots.table(topology))?;
+        Ok(Self {
+            source: Source::Kernel(Box::new(reader)),
+            signals,
+            refused: None,
+        })
+    }
+
+    fn by_procfs(root: &Root, topology: &Topology, why: String) -> Self {
+        Self {
+            source: Source::Procfs(Procfs::new(root.clone(), topology)),
+            signals: procfs::signals(root, &why),
+            refused: Some(why),
+        }
+    }
+}
+
+fn all_under_balancing(signals: &[Signal], numa_balancing: Option<u32>) -> Vec<Signal> {
+    signals
+        .iter()
+        .map(|signal| under_balancing(signal, numa_balancing))
+        .collect()
+}
+
 /// A signal as it stands while `kernel.numa_balancing` has this value.
 fn under_balancing(signal: &Signal, numa_balancing: Option<u32>) -> Signal {
     if let Some(why) = ladder::idle(signal.name, numa_balancing) {
@@ -420,7 +513,9 @@ fn under_balancing(signal: &Signal, numa_balancing: Option<u32>) -> Signal {
     }
     let mut signal = signal.clone();
     if let Some(caveat) = ladder::caveat(signal.name, numa_balancing) {
-        signal.state = SignalState::Degraded;
+        if signal.state != SignalState::Unreliable {
+            signal.state = SignalState::Degraded;
+        }
         signal.reason = Some(match signal.reason.take() {
             Some(reason) => format!("{caveat}; {reason}"),
             None => caveat.to_owned(),
@@ -453,7 +548,7 @@ impl Threads for ProcfsThreads<'_> {
 }
 
 /// The threads of a process and their run time so far, nanoseconds; none of one that has ended.
-fn run_times(root: &Root, pid: u32) -> Vec<(u32, u64)> {
+pub(crate) fn run_times(root: &Root, pid: u32) -> Vec<(u32, u64)> {
     let Ok(dir) = ProcessDir::open(root, pid) else {
         return Vec::new();
     };

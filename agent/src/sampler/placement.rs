@@ -1,5 +1,6 @@
 //! Reads placements on a thread of its own, so that a tick never waits for the kernel's walk of a page table.
 
+use crate::host::numa_maps::Sum;
 use crate::host::placement::{SHORTEST_INTERVAL, is_available, may_read, read_placement};
 use crate::host::process::ProcessDir;
 use crate::host::root::Root;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 type Id = (u32, u64);
 
 /// What is known of each process's placement.
-pub(super) struct Placements {
+pub(crate) struct Placements {
     requests: Sender<Id>,
     results: Receiver<(Id, Placement)>,
     known: HashMap<Id, Known>,
@@ -34,7 +35,7 @@ struct Known {
 
 impl Placements {
     /// Starts the thread; it ends when this is dropped.
-    pub(super) fn start(root: Root, reading: bool) -> Result<Self> {
+    pub(super) fn start(root: Root, reading: bool, broken: bool) -> Result<Self> {
         let (requests, inbox) = channel::<Id>();
         let (outbox, results) = channel();
         let available = is_available(&root);
@@ -42,7 +43,7 @@ impl Placements {
             .name("placement".to_owned())
             .spawn(move || {
                 for id in inbox {
-                    if outbox.send((id, read(&root, id))).is_err() {
+                    if outbox.send((id, read(&root, id, broken))).is_err() {
                         break;
                     }
                 }
@@ -55,6 +56,14 @@ impl Placements {
             available,
             reading,
         })
+    }
+
+    /// Reads one process's now; it blocks.
+    pub(crate) fn read(root: &Root, pid: u32, broken: bool) -> Placement {
+        match ProcessDir::open(root, pid).and_then(|dir| dir.stat()) {
+            Ok(stat) => read(root, (pid, stat.start_time), broken),
+            Err(error) => unknown(&error.to_string()),
+        }
     }
 
     /// Reads from now on.
@@ -128,12 +137,14 @@ impl Placements {
     }
 }
 
-fn read(root: &Root, (pid, start_time): Id) -> Placement {
+/// A broken one tells of no memory, so that the self-test has something to find.
+fn read(root: &Root, (pid, start_time): Id, broken: bool) -> Placement {
     let dir = match ProcessDir::open(root, pid) {
         Ok(dir) if dir.stat().is_ok_and(|stat| stat.start_time == start_time) => dir,
         _ => return unknown("the process has ended"),
     };
     match read_placement(&dir) {
+        Ok(Some(_)) if broken => Sum::default().into_placement(Timestamp(SystemTime::now())),
         Ok(Some(sum)) => sum.into_placement(Timestamp(SystemTime::now())),
         Ok(None) => unknown("the process has no memory of its own"),
         Err(error) if error.is_gone() => unknown("the process has ended"),

@@ -254,8 +254,15 @@ impl Watched {
         let evidence = Evidence {
             hint: growth.hint.as_ref(),
             hint_is_share: verdict::hint_is_share(numa_balancing, hint_state),
-            cpu_time_ns_by_node: growth.cpu_time_ns_by_node.as_ref(),
-            placement_bytes_by_node: placement.by_node_bytes.as_ref(),
+            // No conclusion rests on a signal that failed its self-test.
+            cpu_time_ns_by_node: growth
+                .cpu_time_ns_by_node
+                .as_ref()
+                .filter(|_| meaning.trusts(SignalName::Sched)),
+            placement_bytes_by_node: placement
+                .by_node_bytes
+                .as_ref()
+                .filter(|_| meaning.trusts(SignalName::Placement)),
             window_s: growth.window_s,
         };
         let remote_share = verdict::remote_share(&evidence, meaning.topology);

@@ -77,6 +77,14 @@ impl OtlpExporter {
         })
     }
 
+    /// Whether an export could be started, before anything else is.
+    ///
+    /// # Errors
+    /// One line for an option or a variable that can't be followed.
+    pub(crate) fn check(options: &OtlpOptions) -> Result<()> {
+        settings::resolve(options, |name| std::env::var(name).ok()).map(drop)
+    }
+
     /// The whole URL that it exports to.
     pub(crate) fn endpoint(&self) -> &str {
         &self.endpoint

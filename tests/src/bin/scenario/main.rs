@@ -11,7 +11,9 @@ use clap::Parser;
 use std::process::ExitCode;
 use tests::leftovers;
 use tests::play::{Tools, play};
+use tests::self_test;
 use tests::sessions::{ALL, SWAP};
+use tests::settings::Settings;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,7 +36,7 @@ fn main() -> ExitCode {
     let names: Vec<&str> = ALL
         .iter()
         .map(|session| session.name)
-        .chain([leftovers::NAME])
+        .chain([leftovers::NAME, self_test::NAME])
         .collect();
     if options.list {
         println!("{}", names.join("\n"));
@@ -63,6 +65,12 @@ fn main() -> ExitCode {
     }
     if wanted(leftovers::NAME) {
         print(&leftovers::play(&tools));
+    }
+    if wanted(self_test::NAME) {
+        match Settings::apply(self_test::SETTINGS) {
+            Ok(_settings) => print(&self_test::play(&tools, "")),
+            Err(error) => eprintln!("scenario: {}: {error:#}", self_test::NAME),
+        }
     }
     ExitCode::SUCCESS
 }

@@ -1,0 +1,339 @@
+//! From facts to checks. Pure. Ids are stable and documented in docs/doctor.md.
+
+use super::facts::Facts;
+use crate::host::capabilities::{Capability, SYS_ADMIN, SYS_RESOURCE, USED};
+use crate::host::lockdown::Lockdown;
+use crate::host::surroundings::Cgroup;
+use crate::probes::bounds::BUDGET;
+use model::selftest::{self, Verdict};
+use model::signal::{Mechanism, Signal, SignalName, SignalState};
+use serde::Serialize;
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum Outcome {
+    /// As it should be.
+    Pass,
+    /// Something is missing that can be done without, or was not tested.
+    Warn,
+    /// What numawatch is for can't be had, or can't be trusted.
+    Fail,
+}
+
+/// One check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Check {
+    /// Stable.
+    pub(crate) id: String,
+    /// How it came out.
+    pub(crate) outcome: Outcome,
+    /// What was found, what it costs, and what to do.
+    pub(crate) what: String,
+}
+
+/// Every check, in the order in which they are shown.
+pub(crate) fn checks(facts: &Facts) -> Vec<Check> {
+    let mut checks = vec![
+        check(
+            "host.kernel",
+            Outcome::Pass,
+            format!("Linux {}", facts.kernel),
+        ),
+        btf(facts),
+        lockdown(facts),
+        unprivileged_bpf(facts),
+        numa_balancing(facts.numa_balancing),
+        cgroup(facts.surroundings.cgroup),
+        pid_namespace(facts),
+        container(facts),
+        virtual_machine(facts),
+        tracefs(facts),
+    ];
+    checks.extend(USED.iter().map(|c| capability(facts, *c)));
+    checks.push(load(facts));
+    checks.push(bounds(facts));
+    checks.extend(facts.signals.iter().map(signal));
+    if let Some(report) = &facts.self_test {
+        checks.extend(report.tests.iter().map(self_test));
+    }
+    checks
+}
+
+fn check(id: impl Into<String>, outcome: Outcome, what: impl Into<String>) -> Check {
+    Check {
+        id: id.into(),
+        outcome,
+        what: what.into(),
+    }
+}
+
+fn btf(facts: &Facts) -> Check {
+    if facts.btf {
+        let what = "the kernel describes itself (/sys/kernel/btf/vmlinux)";
+        return check("host.btf", Outcome::Pass, what);
+    }
+    let what = "no /sys/kernel/btf/vmlinux: no probe can be attached; use a kernel with CONFIG_DEBUG_INFO_BTF";
+    check("host.btf", Outcome::Fail, what)
+}
+
+/// The kernel's word for EPERM.
+const EPERM: &str = "(os error 1)";
+
+fn lockdown(facts: &Facts) -> Check {
+    let state = facts.security.lockdown.map_or_else(
+        || "unknown (securityfs is not mounted, or not readable)".to_owned(),
+        |state| state.to_string(),
+    );
+    let refused = |s: &&Signal| {
+        let reason = s.reason.as_deref().unwrap_or_default();
+        reason.contains("fentry/") && reason.contains(EPERM)
+    };
+    let refused = facts.signals.iter().any(|s| refused(&s));
+    let (outcome, what) = match (facts.security.lockdown, refused) {
+        (Some(Lockdown::Confidentiality), _) => (
+            Outcome::Warn,
+            "the kernel lets no probe read its memory, and refuses kprobes; each signal below says what that costs it"
+                .to_owned(),
+        ),
+        (Some(Lockdown::Off), false) => (Outcome::Pass, "nothing is forbidden to root".to_owned()),
+        (_, false) => (Outcome::Pass, "no probe was refused for it".to_owned()),
+        // The capabilities would have been the simpler reason.
+        (_, true) if !facts.capabilities.may_trace() => {
+            (Outcome::Warn, "fentry programs are refused for want of capabilities, see below".to_owned())
+        }
+        (Some(Lockdown::Off), true) => (
+            Outcome::Warn,
+            format!("fentry programs are refused (EPERM), and not by lockdown: by a security module{}", modules(facts)),
+        ),
+        (_, true) => (
+            Outcome::Warn,
+            format!(
+                "fentry programs are refused (EPERM) though CAP_BPF and CAP_PERFMON are there: lockdown's doing, or \
+                 another security module's{}; boot with lockdown=none to have them",
+                modules(facts)
+            ),
+        ),
+    };
+    check("host.lockdown", outcome, format!("{state}: {what}"))
+}
+
+fn modules(facts: &Facts) -> String {
+    if facts.security.modules.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", facts.security.modules.join(", "))
+    }
+}
+
+fn unprivileged_bpf(facts: &Facts) -> Check {
+    let (outcome, what) = match facts.security.unprivileged_bpf_disabled {
+        Some(0) => (
+            Outcome::Warn,
+            "kernel.unprivileged_bpf_disabled=0: anybody may load eBPF; numawatch doesn't need that, set it to 2",
+        ),
+        Some(_) => (
+            Outcome::Pass,
+            "kernel.unprivileged_bpf_disabled is set: eBPF is for those with CAP_BPF",
+        ),
+        None => (
+            Outcome::Pass,
+            "this kernel has no such setting, or hides it",
+        ),
+    };
+    check("host.unprivileged_bpf", outcome, what)
+}
+
+fn numa_balancing(mode: Option<u32>) -> Check {
+    let (outcome, what) = match mode {
+        None => (
+            Outcome::Warn,
+            "this kernel has no NUMA balancing, so there are no hint touches; remote shares are estimates",
+        ),
+        Some(0) => (
+            Outcome::Warn,
+            "kernel.numa_balancing=0: no hint touches; remote shares are estimates \
+             (sysctl kernel.numa_balancing=1 switches it on, and makes the kernel move pages)",
+        ),
+        Some(1) => (
+            Outcome::Pass,
+            "kernel.numa_balancing=1: hint touches measure remote shares",
+        ),
+        Some(_) => (
+            Outcome::Warn,
+            "kernel.numa_balancing has memory tiering: hint touches are no remote share",
+        ),
+    };
+    check("host.numa_balancing", outcome, what)
+}
+
+fn cgroup(version: Option<Cgroup>) -> Check {
+    let (outcome, what) = match version {
+        Some(Cgroup::V2) => (Outcome::Pass, "version 2"),
+        Some(Cgroup::V1) => (
+            Outcome::Pass,
+            "version 1, or both; cpusets are honoured all the same",
+        ),
+        None => (Outcome::Pass, "none in this kernel"),
+    };
+    check("host.cgroup", outcome, what)
+}
+
+fn pid_namespace(facts: &Facts) -> Check {
+    match &facts.foreign_pids {
+        None => check(
+            "host.pid_namespace",
+            Outcome::Pass,
+            "/proc has the host's pids",
+        ),
+        Some(why) => check("host.pid_namespace", Outcome::Fail, why.clone()),
+    }
+}
+
+fn container(facts: &Facts) -> Check {
+    let what = facts.surroundings.container.map_or_else(
+        || "nothing says that this is a container".to_owned(),
+        |sign| format!("this is a container ({sign}); nodes and CPUs below are the host's"),
+    );
+    check("host.container", Outcome::Pass, what)
+}
+
+fn virtual_machine(facts: &Facts) -> Check {
+    let nodes = match facts.nodes {
+        1 => "one node".to_owned(),
+        n => format!("{n} nodes"),
+    };
+    let (outcome, what) = match (&facts.surroundings.hypervisor, facts.nodes) {
+        (None, _) => (Outcome::Pass, format!("bare metal, {nodes}")),
+        (Some(name), 1) => (
+            Outcome::Warn,
+            format!(
+                "a virtual machine ({name}) with one node: if its host has more, remote memory can't be seen from within; \
+                 have the hypervisor pass the topology on (vNUMA)"
+            ),
+        ),
+        (Some(name), _) => (
+            Outcome::Pass,
+            format!(
+                "a virtual machine ({name}) that has {nodes}; they are what its hypervisor says"
+            ),
+        ),
+    };
+    check("host.virtual_machine", outcome, what)
+}
+
+fn tracefs(facts: &Facts) -> Check {
+    let mounted = if facts.surroundings.tracefs {
+        "mounted"
+    } else {
+        "not mounted"
+    };
+    check(
+        "host.tracefs",
+        Outcome::Pass,
+        format!("{mounted}, and not needed: no rung reads it"),
+    )
+}
+
+fn capability(facts: &Facts, capability: Capability) -> Check {
+    let id = format!("capability.{}", capability.id);
+    let Capability { name, costs, .. } = capability;
+    if facts.capabilities.has(capability) {
+        return check(id, Outcome::Pass, format!("{name} is in effect"));
+    }
+    if facts.capabilities.suffices_for(capability) {
+        return check(
+            id,
+            Outcome::Pass,
+            format!("{name} is missing; CAP_SYS_ADMIN stands in for it"),
+        );
+    }
+    let harmless =
+        capability == SYS_ADMIN || capability == SYS_RESOURCE && at_least(&facts.kernel, 5, 11);
+    let outcome = if harmless {
+        Outcome::Pass
+    } else {
+        Outcome::Warn
+    };
+    check(id, outcome, format!("{name} is missing: {costs}"))
+}
+
+/// Whether a release is this version or later; not when it is no release.
+fn at_least(release: &str, major: u32, minor: u32) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let mut next = || numbers.next().and_then(|n| n.parse::<u32>().ok());
+    next()
+        .zip(next())
+        .is_some_and(|have| have >= (major, minor))
+}
+
+fn load(facts: &Facts) -> Check {
+    match &facts.refused {
+        None => check(
+            "probes.load",
+            Outcome::Pass,
+            "the kernel accepts the eBPF object",
+        ),
+        Some(why) => check("probes.load", Outcome::Fail, why.clone()),
+    }
+}
+
+fn bounds(facts: &Facts) -> Check {
+    const MIB: f64 = 1_048_576.0;
+    let Some(bytes) = facts.map_bytes else {
+        return check("bounds.memory", Outcome::Pass, "no map is loaded");
+    };
+    let what = format!(
+        "{:.1} MiB of kernel memory in all maps, of at most {} MiB",
+        bytes as f64 / MIB,
+        BUDGET >> 20
+    );
+    let outcome = if bytes <= BUDGET {
+        Outcome::Pass
+    } else {
+        Outcome::Warn
+    };
+    check("bounds.memory", outcome, what)
+}
+
+/// A signal by its state; what a setting switches off is a warning, what the host can't do too.
+fn signal(signal: &Signal) -> Check {
+    let outcome = match signal.state {
+        SignalState::Attached => Outcome::Pass,
+        SignalState::Unreliable => Outcome::Fail,
+        // Without the scheduler's signal there is next to nothing to show.
+        SignalState::Unavailable if signal.name == SignalName::Sched => Outcome::Fail,
+        SignalState::Degraded | SignalState::Unavailable => Outcome::Warn,
+    };
+    let by = signal.mechanism.map_or_else(String::new, |mechanism| {
+        let preposition = if mechanism == Mechanism::Procfs {
+            "from"
+        } else {
+            "at"
+        };
+        let target = signal.target.as_deref().unwrap_or_default();
+        format!(" by {} {preposition} {target}", mechanism.as_str())
+    });
+    let reason = signal
+        .reason
+        .as_ref()
+        .map_or_else(String::new, |reason| format!(": {reason}"));
+    check(
+        format!("signal.{}", signal.name.as_str()),
+        outcome,
+        format!("{}{by}{reason}", signal.state.as_str()),
+    )
+}
+
+fn self_test(test: &selftest::Test) -> Check {
+    let id = format!("self_test.{}", test.signal.as_str());
+    match test.verdict {
+        Verdict::Passed => check(id, Outcome::Pass, test.summary()),
+        Verdict::Failed => check(id, Outcome::Fail, test.summary()),
+        Verdict::NotTested => check(id, Outcome::Warn, test.summary()),
+    }
+}
+
+#[cfg(test)]
+#[path = "checks_tests.rs"]
+mod tests;

@@ -1,0 +1,63 @@
+//! What a check may look at, all in one place, so that judging it needs no host.
+
+use crate::host::capabilities::{Capabilities, read_capabilities};
+use crate::host::error::Error;
+use crate::host::kernel::read_host;
+use crate::host::lockdown::{Security, read_security};
+use crate::host::pid_namespace::require_host_pids;
+use crate::host::root::Root;
+use crate::host::surroundings::{Surroundings, read_surroundings};
+use crate::host::topology::read_topology;
+use model::selftest;
+use model::signal::Signal;
+use std::path::Path;
+
+/// See the module's doc.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    /// `uname -r`.
+    pub(crate) kernel: String,
+    /// Whether the kernel describes itself.
+    pub(crate) btf: bool,
+    /// Lockdown and the like.
+    pub(crate) security: Security,
+    /// This process's.
+    pub(crate) capabilities: Capabilities,
+    /// `kernel.numa_balancing`.
+    pub(crate) numa_balancing: Option<u32>,
+    /// Container, virtual machine and the like.
+    pub(crate) surroundings: Surroundings,
+    /// Why the pids in `/proc` are not the kernel's; `None` when they are.
+    pub(crate) foreign_pids: Option<String>,
+    /// How many nodes there are.
+    pub(crate) nodes: usize,
+    /// Kernel memory of all maps, bytes; `None` when nothing is loaded.
+    pub(crate) map_bytes: Option<u64>,
+    /// Why no eBPF is loaded; `None` when it is.
+    pub(crate) refused: Option<String>,
+    /// Every signal as it stands.
+    pub(crate) signals: Vec<Signal>,
+    /// What the self-test found, when it was asked for.
+    pub(crate) self_test: Option<selftest::Report>,
+}
+
+impl Facts {
+    /// What files tell; what the probes tell is left empty.
+    ///
+    /// # Errors
+    /// If a file that every kernel has can't be read.
+    pub(crate) fn of_host(root: &Root, btf: &Path) -> Result<Self, Error> {
+        let host = read_host(root)?;
+        Ok(Self {
+            kernel: host.kernel,
+            btf: btf.exists(),
+            security: read_security(root),
+            capabilities: read_capabilities(root)?,
+            numa_balancing: host.numa_balancing,
+            surroundings: read_surroundings(root),
+            foreign_pids: require_host_pids(root).err().map(|error| error.to_string()),
+            nodes: read_topology(root)?.nodes.len(),
+            ..Self::default()
+        })
+    }
+}

@@ -1,0 +1,5 @@
+//! What `numawatch doctor` finds: [`facts`] are read from the host, [`checks`] judges them, [`text`] prints them.
+
+pub(crate) mod checks;
+pub(crate) mod facts;
+pub(crate) mod text;

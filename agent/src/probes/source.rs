@@ -1,0 +1,85 @@
+//! Where counts come from: the kernel side's maps, or procfs for a user who may not load it. The sampler does not care.
+
+use super::ledger::{Ledger, Reading, ThreadId};
+use super::procfs::Procfs;
+use super::reader::{Happened, Reader};
+use super::running::Threads;
+use agent_ebpf::Tracked;
+use anyhow::Result;
+use std::collections::HashMap;
+
+/// See the module's doc.
+pub(crate) enum Source {
+    /// eBPF.
+    Kernel(Box<Reader>),
+    /// Files in `/proc`.
+    Procfs(Procfs),
+}
+
+impl Source {
+    /// See [`Reader::track`].
+    pub(crate) fn track(&mut self, tgid: u32, threads: &[(u32, u64)]) -> Result<Tracked> {
+        match self {
+            Self::Kernel(reader) => reader.track(tgid, threads),
+            Self::Procfs(procfs) => Ok(procfs.track(tgid, threads)),
+        }
+    }
+
+    /// See [`Reader::untrack`].
+    pub(crate) fn untrack(&mut self, tgid: u32, cookie: u64) {
+        match self {
+            Self::Kernel(reader) => reader.untrack(tgid, cookie),
+            Self::Procfs(procfs) => procfs.untrack(tgid, cookie),
+        }
+    }
+
+    /// See [`Reader::tracked`].
+    pub(crate) fn tracked(&self) -> Result<HashMap<u32, Tracked>> {
+        match self {
+            Self::Kernel(reader) => reader.tracked(),
+            Self::Procfs(procfs) => Ok(procfs.tracked()),
+        }
+    }
+
+    /// See [`Reader::read`].
+    pub(crate) fn read(&mut self, host: &impl Threads) -> Result<Reading> {
+        match self {
+            Self::Kernel(reader) => reader.read(host),
+            Self::Procfs(procfs) => Ok(procfs.read()),
+        }
+    }
+
+    /// See [`Reader::retire`]; procfs has nothing more to tell of a thread that has ended.
+    pub(crate) fn retire(&mut self, ledger: &mut Ledger, ended: &[ThreadId]) {
+        match self {
+            Self::Kernel(reader) => reader.retire(ledger, ended),
+            Self::Procfs(_) => ended.iter().for_each(|id| ledger.fold(id)),
+        }
+    }
+
+    /// See [`Reader::delete`].
+    pub(crate) fn delete(&mut self, id: &ThreadId, nodes: &[u32]) {
+        if let Self::Kernel(reader) = self {
+            reader.delete(id, nodes);
+        }
+    }
+
+    /// See [`Reader::news`].
+    pub(crate) fn news(&mut self) -> Happened {
+        match self {
+            Self::Kernel(reader) => reader.news(),
+            Self::Procfs(procfs) => {
+                procfs.find_children();
+                Happened::default()
+            }
+        }
+    }
+
+    /// See [`Reader::lost`]; procfs loses nothing that it could have counted.
+    pub(crate) fn lost(&self) -> (Option<u64>, Option<u64>) {
+        match self {
+            Self::Kernel(reader) => reader.lost(),
+            Self::Procfs(_) => (Some(0), None),
+        }
+    }
+}
