@@ -1,7 +1,7 @@
 //! Plays a session: starts the workloads, has numawatch watch them, lets them work, and collects what everybody said.
 
 use crate::process::Running;
-use crate::session::{Report, Session, Watch, WorkloadReport};
+use crate::session::{Nodes, Report, Session, Watch, WorkloadReport};
 use crate::settings::Settings;
 use crate::truth::{Ready, Truth};
 use anyhow::{Context as _, Result, ensure};
@@ -29,25 +29,34 @@ impl Tools {
     }
 }
 
-/// Plays it. What goes wrong is in the report, beside what went well before.
+/// Plays it on a machine of two nodes. What goes wrong is in the report, beside what went well before.
 #[must_use]
 pub fn play(session: &Session, tools: &Tools) -> Report {
+    play_on(session, tools, &Nodes::TWO)
+}
+
+/// As [`play`], on these nodes; workloads that need one which isn't there are left out.
+#[must_use]
+pub fn play_on(session: &Session, tools: &Tools, nodes: &Nodes) -> Report {
     let mut report = Report {
         session: session.name.to_owned(),
         kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")
             .map_or_else(|_| String::new(), |release| release.trim().to_owned()),
         ..Report::default()
     };
-    if let Err(error) = play_into(session, tools, &mut report) {
+    if let Err(error) = play_into(session, tools, nodes, &mut report) {
         report.error = Some(format!("{error:#}"));
     }
     report
 }
 
-fn play_into(session: &Session, tools: &Tools, report: &mut Report) -> Result<()> {
-    let _settings = Settings::apply(session.settings)?;
+fn play_into(session: &Session, tools: &Tools, nodes: &Nodes, report: &mut Report) -> Result<()> {
+    let _settings = Settings::apply(session.settings, nodes)?;
     let mut workloads = Vec::new();
     for (name, arguments) in session.workloads {
+        let Some(arguments) = nodes.fill(arguments) else {
+            continue;
+        };
         let mut command = Command::new(&tools.workload);
         command.args(arguments.split_ascii_whitespace());
         let mut running = Running::start(&mut command)?;

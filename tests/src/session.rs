@@ -22,6 +22,41 @@ pub struct Session {
     pub workloads: &'static [(&'static str, &'static str)],
 }
 
+/// The nodes that a session is played on; `{cpu}`, `{memory}` and `{other}` in its arguments stand for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nodes {
+    /// Whose CPUs do the work.
+    pub cpu: u32,
+    /// Whose memory it is done on.
+    pub memory: u32,
+    /// Another node with CPUs, if there is one.
+    pub other: Option<u32>,
+}
+
+impl Nodes {
+    /// As the machine of two nodes has them.
+    pub const TWO: Self = Self {
+        cpu: 1,
+        memory: 0,
+        other: Some(0),
+    };
+
+    /// The text with the nodes in it; `None` where it needs one that isn't there.
+    #[must_use]
+    pub fn fill(&self, text: &str) -> Option<String> {
+        let other = match self.other {
+            Some(other) => other.to_string(),
+            None if text.contains("{other}") => return None,
+            None => String::new(),
+        };
+        Some(
+            text.replace("{cpu}", &self.cpu.to_string())
+                .replace("{memory}", &self.memory.to_string())
+                .replace("{other}", &other),
+        )
+    }
+}
+
 /// numawatch's selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
@@ -141,5 +176,26 @@ impl Report {
             self.exit_code,
             self.stderr
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Nodes;
+
+    #[test]
+    fn nodes_stand_where_their_names_did() {
+        let args = "moves --nodes {cpu},{other} --memory-node {memory}";
+        assert_eq!(
+            Nodes::TWO.fill(args).as_deref(),
+            Some("moves --nodes 1,0 --memory-node 0")
+        );
+        let one = Nodes {
+            cpu: 0,
+            memory: 0,
+            other: None,
+        };
+        assert_eq!(one.fill(args), None);
+        assert_eq!(one.fill("spin {cpu}").as_deref(), Some("spin 0"));
     }
 }

@@ -1,31 +1,34 @@
 //! Kernel settings that a test changes, and gives back.
 
-use crate::session::Setting;
+use crate::session::{Nodes, Setting};
 use anyhow::{Context as _, Result};
 use std::path::Path;
 
 /// Settings as they were; written back on drop, the last first.
 #[derive(Debug, Default)]
-pub struct Settings(Vec<(&'static str, String)>);
+pub struct Settings(Vec<(String, String)>);
 
 impl Settings {
-    /// Applies them.
+    /// Applies them, with the nodes in their paths.
     ///
     /// # Errors
     /// When a setting that isn't optional can't be read or written; those before are given back.
-    pub fn apply(settings: &[Setting]) -> Result<Self> {
+    pub fn apply(settings: &[Setting], nodes: &Nodes) -> Result<Self> {
         let mut before = Self::default();
         for setting in settings {
-            if setting.path.starts_with("/sys/kernel/debug/") {
+            let Some(path) = nodes.fill(setting.path) else {
+                continue;
+            };
+            if path.starts_with("/sys/kernel/debug/") {
                 mount_debugfs()?;
             }
-            if setting.optional && !Path::new(setting.path).exists() {
+            if setting.optional && !Path::new(&path).exists() {
                 continue;
             }
-            let old = std::fs::read_to_string(setting.path).context(setting.path)?;
-            std::fs::write(setting.path, setting.value)
-                .with_context(|| format!("{} = {}", setting.path, setting.value))?;
-            before.0.push((setting.path, chosen(&old)));
+            let old = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+            std::fs::write(&path, setting.value)
+                .with_context(|| format!("{path} = {}", setting.value))?;
+            before.0.push((path, chosen(&old)));
         }
         Ok(before)
     }
@@ -62,10 +65,12 @@ fn mount_debugfs() -> Result<()> {
             std::ptr::null(),
         )
     };
-    if done == 0 {
+    let error = std::io::Error::last_os_error();
+    // It may be there without its `sched`, which 5.13 brought.
+    if done == 0 || error.raw_os_error() == Some(libc::EBUSY) {
         Ok(())
     } else {
-        Err(std::io::Error::last_os_error()).context("mount of debugfs")
+        Err(error).context("mount of debugfs")
     }
 }
 

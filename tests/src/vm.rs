@@ -1,16 +1,23 @@
-//! Boots a guest once a kernel, plays every session in it, and keeps what they reported.
+//! Boots a guest once a kernel or place of the matrix, plays sessions in it, and keeps what they reported.
 
 use crate::leftovers;
+use crate::matrix::places::{Machine, Place};
 use crate::self_test;
 use crate::session::Report;
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Seconds that all sessions may take together: under emulation, on a busy machine.
 const TIMEOUT: &str = "1800";
+
+/// A directory where each place's reports are kept, and taken from if they are there: for work on the matrix itself,
+/// without eleven boots for each change.
+const KEPT: &str = "NUMAWATCH_MATRIX_KEPT";
 
 /// What came out of a guest.
 #[derive(Debug, Default)]
@@ -18,6 +25,7 @@ pub struct Guest {
     sessions: BTreeMap<String, Report>,
     leftovers: Option<leftovers::Report>,
     self_test: Option<self_test::Report>,
+    machine: Option<Machine>,
     /// What was printed besides, for failed tests.
     trouble: String,
 }
@@ -26,10 +34,62 @@ impl Guest {
     /// Boots it and plays all sessions; `scenario` is the runner's binary.
     #[must_use]
     pub fn play(kernel: &str, scenario: &Path) -> Self {
+        Self::run(kernel, scenario, &[], &[], None)
+    }
+
+    /// Boots a place of the matrix, and plays the matrix's sessions.
+    #[must_use]
+    pub fn play_at(place: &Place, scenario: &Path) -> Self {
+        // Up to four nodes have their share, and each the same.
+        let mut machine = vec!["--layout", place.layout, "--memory", "2G"];
+        let cpu = place.nodes.cpu.to_string();
+        if place.gpu {
+            machine.extend(["--gpu-node", &cpu]);
+        }
+        let mut arguments = vec!["--matrix".to_owned()];
+        let mut node =
+            |option: &str, id: u32| arguments.extend([option.to_owned(), id.to_string()]);
+        node("--cpu-node", place.nodes.cpu);
+        node("--memory-node", place.nodes.memory);
+        if let Some(other) = place.nodes.other {
+            node("--other-node", other);
+        }
+        if place.gpu {
+            arguments.push("--gpu".to_owned());
+        }
+        let kept = std::env::var_os(KEPT)
+            .map(|directory| PathBuf::from(directory).join(format!("{}.json", place.name())));
+        if let Some(text) = kept
+            .as_ref()
+            .and_then(|file| std::fs::read_to_string(file).ok())
+        {
+            let mut guest = Self::default();
+            text.lines().for_each(|line| guest.keep(line));
+            return guest;
+        }
+        Self::run(
+            place.kernel,
+            scenario,
+            &machine,
+            &arguments,
+            kept.as_deref(),
+        )
+    }
+
+    fn run(
+        kernel: &str,
+        scenario: &Path,
+        machine: &[&str],
+        arguments: &[String],
+        kept: Option<&Path>,
+    ) -> Self {
         let mut guest = Self::default();
-        match run(kernel, scenario) {
+        match run(kernel, scenario, machine, arguments) {
             Ok((stdout, rest)) => {
                 guest.trouble = rest;
+                if let Some(Err(error)) = kept.map(|file| std::fs::write(file, &stdout)) {
+                    let _ = writeln!(guest.trouble, "{KEPT}: {error}");
+                }
                 for line in stdout.lines() {
                     guest.keep(line);
                 }
@@ -44,6 +104,8 @@ impl Guest {
             self.self_test = Some(report);
         } else if let Ok(report) = serde_json::from_str::<leftovers::Report>(line) {
             self.leftovers = Some(report);
+        } else if let Ok(machine) = serde_json::from_str::<Machine>(line) {
+            self.machine = Some(machine);
         } else if let Ok(report) = serde_json::from_str::<Report>(line) {
             self.sessions.insert(report.session.clone(), report);
         } else {
@@ -80,6 +142,23 @@ impl Guest {
         }
     }
 
+    /// All sessions' reports.
+    pub fn sessions(&self) -> impl Iterator<Item = &Report> {
+        self.sessions.values()
+    }
+
+    /// What sysfs said of its nodes; `None` where the guest didn't get so far.
+    #[must_use]
+    pub fn machine(&self) -> Option<&Machine> {
+        self.machine.as_ref()
+    }
+
+    /// What was printed besides.
+    #[must_use]
+    pub fn trouble(&self) -> &str {
+        &self.trouble
+    }
+
     /// What numawatch left behind.
     ///
     /// # Panics
@@ -98,16 +177,22 @@ impl Guest {
 }
 
 /// stdout, and the rest.
-fn run(kernel: &str, scenario: &Path) -> Result<(String, String)> {
-    let disk = Disk::create(kernel)?;
+fn run(
+    kernel: &str,
+    scenario: &Path,
+    machine: &[&str],
+    arguments: &[String],
+) -> Result<(String, String)> {
+    let disk = Disk::create()?;
     let mut command = xtask_vm();
     command.args(["--kernel", kernel, "--timeout", TIMEOUT]);
+    command.args(machine);
     command
         .arg("--add")
         .arg(scenario)
         .arg("--disk")
         .arg(&disk.0);
-    command.args(["--", "scenario"]);
+    command.args(["--", "scenario"]).args(arguments);
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -148,8 +233,10 @@ fn xtask_vm() -> Command {
 struct Disk(PathBuf);
 
 impl Disk {
-    fn create(kernel: &str) -> Result<Self> {
-        let name = format!("numawatch-disk-{}-{kernel}", std::process::id());
+    fn create() -> Result<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("numawatch-disk-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).with_context(|| path.display().to_string())?;
         Ok(Self(path))

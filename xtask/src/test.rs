@@ -44,7 +44,8 @@ The black-box tests find what they test by environment:
 Examples:
   cargo xtask test
   cargo xtask test --only clippy --only unit
-  cargo xtask test --only guest -- first_touch")]
+  cargo xtask test --only guest -- first_touch
+  NUMAWATCH_WRITE_DOCS=1 cargo xtask test --only guest -- matrix")]
 pub(crate) struct Args {
     /// Only this part; may be given several times
     #[arg(long, value_name = "PART")]

@@ -34,7 +34,7 @@ const BOOT_LIMIT: Duration = Duration::from_mins(2);
 const EXAMPLES: &str = "\
 Examples:
   cargo xtask vm -- numawatch snapshot --json --all
-  cargo xtask vm --kernel 6.1 -- sh -c 'cat /sys/devices/system/node/node*/distance'
+  cargo xtask vm --kernel 7 --layout sparse -- sh -c 'cat /sys/devices/system/node/node*/distance'
   cargo xtask vm --gpu-node 1 -- cat /sys/class/drm/renderD128/device/numa_node
   cargo xtask vm --add target/debug/my-tool --disk /tmp/models -- my-tool /disk/model.gguf
 
@@ -53,7 +53,7 @@ Many commands in one boot (--serve), for tests:
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The guest's kernel, fetched once into the cache
+    /// The guest's kernel, fetched once into the cache; 7 is the newest 7.x of that day
     #[arg(long, default_value = kernel::SOURCES[0].name, value_parser = kernel_names())]
     kernel: String,
     /// Its nodes and sockets
@@ -152,7 +152,9 @@ pub(crate) fn main(args: &Args) -> ExitCode {
 pub(crate) fn prepare() -> Result<()> {
     binaries::build()?;
     for source in kernel::SOURCES {
-        kernel::provide(source.name, false)?;
+        for plain in [false, true] {
+            kernel::provide(source.name, plain)?;
+        }
     }
     // The first boot finds out about QEMU and busybox, and that all of it works here.
     let args = Args::bare();

@@ -10,8 +10,11 @@ mod swap;
 use clap::Parser;
 use std::process::ExitCode;
 use tests::leftovers;
-use tests::play::{Tools, play};
+use tests::matrix;
+use tests::matrix::places::Machine;
+use tests::play::{Tools, play, play_on};
 use tests::self_test;
+use tests::session::{Nodes, Session};
 use tests::sessions::{ALL, SWAP};
 use tests::settings::Settings;
 
@@ -29,10 +32,29 @@ struct Options {
     /// Print their names.
     #[arg(long)]
     list: bool,
+    /// Play the matrix's sessions instead, on the nodes below.
+    #[arg(long)]
+    matrix: bool,
+    /// The node whose CPUs do the matrix's work.
+    #[arg(long, requires = "matrix", default_value_t = 1)]
+    cpu_node: u32,
+    /// The node whose memory it is done on.
+    #[arg(long, requires = "matrix", default_value_t = 0)]
+    memory_node: u32,
+    /// Another node with CPUs; without it, what needs two is left out.
+    #[arg(long, requires = "matrix")]
+    other_node: Option<u32>,
+    /// There is a GPU whose driver allocates pages.
+    #[arg(long, requires = "matrix")]
+    gpu: bool,
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
+    if options.matrix {
+        play_matrix(&options);
+        return ExitCode::SUCCESS;
+    }
     let names: Vec<&str> = ALL
         .iter()
         .map(|session| session.name)
@@ -57,22 +79,52 @@ fn main() -> ExitCode {
     let wanted =
         |name: &str| options.sessions.is_empty() || options.sessions.iter().any(|w| w == name);
     for session in ALL.iter().filter(|session| wanted(session.name)) {
-        let swap = (session.name == SWAP.name).then(swap::Swap::on);
-        if let Some(Err(error)) = &swap {
-            eprintln!("scenario: no swap for session {}: {error:#}", session.name);
-        }
+        let _swap = swap_for(session);
         print(&play(session, &tools));
     }
     if wanted(leftovers::NAME) {
         print(&leftovers::play(&tools));
     }
     if wanted(self_test::NAME) {
-        match Settings::apply(self_test::SETTINGS) {
+        match Settings::apply(self_test::SETTINGS, &Nodes::default()) {
             Ok(_settings) => print(&self_test::play(&tools, "")),
             Err(error) => eprintln!("scenario: {}: {error:#}", self_test::NAME),
         }
     }
     ExitCode::SUCCESS
+}
+
+/// The machine as it is, then a report for each of the matrix's sessions that can be played here.
+fn play_matrix(options: &Options) {
+    print(&Machine::here());
+    let nodes = Nodes {
+        cpu: options.cpu_node,
+        memory: options.memory_node,
+        other: options.other_node,
+    };
+    for session in &matrix::sessions::ALL {
+        let needs_two = session.name == matrix::sessions::BALANCING.name;
+        let needs_gpu = session.name == matrix::sessions::DRIVER.name;
+        let wanted = options.sessions.is_empty()
+            || options.sessions.iter().any(|wanted| wanted == session.name);
+        if !wanted || needs_two && nodes.other.is_none() || needs_gpu && !options.gpu {
+            continue;
+        }
+        let _swap = swap_for(session);
+        print(&play_on(session, &Tools::on_path(), &nodes));
+    }
+}
+
+/// A swap that is on, for the sessions that need one.
+fn swap_for(session: &Session) -> Option<swap::Swap> {
+    if ![SWAP.name, matrix::sessions::SWAP.name].contains(&session.name) {
+        return None;
+    }
+    swap::Swap::on()
+        .inspect_err(|error| {
+            eprintln!("scenario: no swap for session {}: {error:#}", session.name);
+        })
+        .ok()
 }
 
 fn print(report: &impl serde::Serialize) {
