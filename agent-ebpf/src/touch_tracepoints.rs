@@ -7,6 +7,8 @@
 //! or shared memory. Not seen: maps of pages that were there already, hugetlb, and swap-ins from the swap cache.
 
 use agent_ebpf::{FAULT_NONE, FAULT_UNDER_WAY, NO_NODE, Thread, TouchRow, may_count};
+use aya_ebpf::macros::{btf_tracepoint, raw_tracepoint};
+use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
 
 use crate::kernel;
 use crate::rows::{self, Current};
@@ -59,19 +61,33 @@ tracepoint! {
 
 #[inline(always)]
 fn end_fault() {
-    with_thread(|_, thread| {
+    // All of the host's system calls come through here: whoever isn't tracked leaves after one look-up.
+    let Some(current) = Current::get() else {
+        return;
+    };
+    if let Some(thread) = rows::thread(&current) {
         // SAFETY: this thread's own state.
         unsafe {
             (*thread).fault = FAULT_NONE;
             forget(thread);
         }
-    });
+    }
 }
 
-tracepoint! {
-    /// `mm_page_alloc(struct page *, unsigned int order, gfp_t, int migratetype)`, all kernels.
-    fn mm_page_alloc, raw_mm_page_alloc(page: *const u8 = 0, order: u32 = 1, gfp: u32 = 2)
-    allocated(page, order, gfp)
+/// `mm_page_alloc(struct page *, unsigned int order, gfp_t, int migratetype)`, all kernels.
+#[btf_tracepoint]
+pub(crate) fn mm_page_alloc(ctx: BtfTracePointContext) -> i32 {
+    let page: *const u8 = ctx.arg(0);
+    allocated(ctx.arg(1), ctx.arg(2), || kernel::typed_page_node(page));
+    0
+}
+
+/// The same by raw tracepoint.
+#[raw_tracepoint]
+pub(crate) fn raw_mm_page_alloc(ctx: RawTracePointContext) -> i32 {
+    let page: *const u8 = ctx.arg(0);
+    allocated(ctx.arg(1), ctx.arg(2), || kernel::page_node(page));
+    0
 }
 
 tracepoint! {
@@ -81,12 +97,12 @@ tracepoint! {
 }
 
 #[inline(always)]
-fn allocated(page: *const u8, order: u32, gfp: u32) {
+fn allocated(order: u32, gfp: u32, node: impl FnOnce() -> Option<u32>) {
     if gfp & GFP_USER_MEMORY != GFP_USER_MEMORY {
         return;
     }
     with_thread(|current, thread| {
-        let Some(node) = kernel::page_node(page) else {
+        let Some(node) = node() else {
             return;
         };
         let pages = 1u32 << (order & 31);
@@ -121,7 +137,7 @@ fn accounted(mm: *const u8, member: u32) {
             let node = (*thread).pending_node;
             let from_swap = (*thread).in_swap != 0;
             forget(thread);
-            if pages == 0 || !kernel::is_own_mm(mm) {
+            if pages == 0 || !kernel::is_own_mm_typed(mm) {
                 return;
             }
             match member {
@@ -134,12 +150,10 @@ fn accounted(mm: *const u8, member: u32) {
     });
 }
 
+/// At a fault: few threads of a host fault as often as a system call is made.
 #[inline(always)]
 fn with_thread(f: impl FnOnce(&Current, *mut Thread)) {
-    let Some(current) = Current::get() else {
-        return;
-    };
-    if let Some(thread) = rows::thread(&current) {
+    if let Some((current, thread)) = rows::current_thread() {
         f(&current, thread);
     }
 }

@@ -21,7 +21,7 @@ use tests::process::Running;
 
 const EXAMPLES: &str = "\
 It prints lines:
-  turn TURN NANOSECONDS UNITS              how long a turn of so many units took
+  turn TURN NANOSECONDS UNITS              the CPU time of a turn of so many units (of --run: the time)
   program TURN OWNER NAME NANOSECONDS RUNS what a program did in it; OWNER is numawatch, bpftrace or empty
   count OWNER N                            what it counted of the load, over all turns
 
@@ -157,7 +157,7 @@ impl Load {
                 Some(ping_pong) => ping_pong.run(self.units)?,
                 None => load::faults(self.units)?,
             };
-            println!("{}", took.as_nanos());
+            println!("{took}");
         }
         Ok(())
     }
