@@ -162,6 +162,10 @@ pub(crate) fn page_node(page: *const u8) -> Option<u32> {
 /// The same of an argument that the verifier knows as a `struct page *`.
 #[inline(always)]
 pub(crate) fn typed_page_node(page: *const u8) -> Option<u32> {
+    // The allocation's tracepoint also tells failures, and the verifier knows.
+    if page.is_null() {
+        return None;
+    }
     // SAFETY: a member of this type at offset 0, of its size; a bad address reads as zero.
     let flags = unsafe { *page.cast::<u64>() };
     Some((flags >> load(&NODE_SHIFT)) as u32)

@@ -77,7 +77,9 @@ pub(crate) fn markdown(lines: &[Line]) -> String {
         if number == 0 {
             for column in 0..row.len() {
                 let end = if matches!(column, 0 | 5) { "-" } else { ":" };
-                text.push_str(&format!("|{}{end}", "-".repeat(width(column) + 1)));
+                text.push('|');
+                text.push_str(&"-".repeat(width(column) + 1));
+                text.push_str(end);
             }
             text.push_str("|\n");
         }

@@ -53,7 +53,7 @@ enum Action {
 struct Load {
     /// Which.
     #[arg(value_enum)]
-    load: Kind,
+    kind: Kind,
     /// Context switches or pages in a turn.
     #[arg(long)]
     units: u64,
@@ -145,7 +145,7 @@ impl Load {
         pin(&[self.cpu])?;
         let mut ping_pong = None;
         let mut pids = vec![std::process::id()];
-        if self.load == Kind::PingPong {
+        if self.kind == Kind::PingPong {
             let started = load::PingPong::start()?;
             pids.push(started.partner());
             ping_pong = Some(started);

@@ -1,13 +1,13 @@
 //! Those that watch the load beside each other: numawatch, and bpftrace with a script.
 
 use crate::programs;
+use ::tests::process::Running;
 use anyhow::{Context as _, Result, bail};
 use model::snapshot::Snapshot;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use tests::process::Running;
 
 /// What is compared between two that count the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Numawatch {
     }
 }
 
-/// bpftrace at work. Its script adds what it counts to `@counted[pid]`.
+/// bpftrace at work. Its script adds what it counts to `@counted[pid, …]`.
 pub(crate) struct Bpftrace(Running);
 
 impl Bpftrace {
@@ -115,11 +115,12 @@ impl Bpftrace {
     }
 }
 
-/// Sums the lines `@counted[PID]: N` of these processes.
+/// Sums the lines `@counted[PID, …]: N` of these processes.
 fn counted(text: &str, pids: &[u32]) -> u64 {
     text.lines()
         .filter_map(|line| {
-            let (pid, n) = line.strip_prefix("@counted[")?.split_once("]: ")?;
+            let (key, n) = line.strip_prefix("@counted[")?.split_once("]: ")?;
+            let pid = key.split(',').next()?;
             pids.contains(&pid.parse().ok()?)
                 .then(|| n.trim().parse::<u64>().ok())?
         })
@@ -132,7 +133,7 @@ mod tests {
 
     #[test]
     fn bpftrace_says_what_it_counted() {
-        let text = "\n@counted[17]: 5\n@counted[18]: 70\n@counted[99]: 800\n@since[17]: 9000\n";
+        let text = "\n@counted[17]: 5\n@counted[18, 1]: 70\n@counted[99]: 800\n@since[17]: 9000\n";
         assert_eq!(counted(text, &[17, 18]), 75);
     }
 }
