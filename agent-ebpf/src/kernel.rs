@@ -1,6 +1,8 @@
 //! Reading the running kernel's structures, at offsets that the user side took from that kernel's BTF.
 
-use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_get_numa_node_id};
+use aya_ebpf::helpers::generated::{
+    bpf_get_current_task, bpf_get_current_task_btf, bpf_get_numa_node_id,
+};
 use aya_ebpf::helpers::{bpf_get_current_pid_tgid, bpf_probe_read_kernel};
 use core::ptr::{addr_of, read_volatile};
 
@@ -130,6 +132,16 @@ pub(crate) fn is_own_mm(mm: *const u8) -> bool {
     read::<*const u8>(current_task(), load(&TASK_MM)) == Some(mm)
 }
 
+/// The same without a helper that reads: Linux 5.11 and later.
+#[inline(always)]
+pub(crate) fn is_own_mm_typed(mm: *const u8) -> bool {
+    // SAFETY: no arguments; a task that the verifier knows as one, whose member it has checked.
+    unsafe {
+        let task = bpf_get_current_task_btf() as *const u8;
+        *task.add(load(&TASK_MM) as usize).cast::<*const u8>() == mm
+    }
+}
+
 /// Whether a mapping belongs to the current thread's own address space.
 #[inline(always)]
 pub(crate) fn is_own_vma(vma: *const u8) -> bool {
@@ -146,6 +158,18 @@ fn current_task() -> *const u8 {
 #[inline(always)]
 pub(crate) fn page_node(page: *const u8) -> Option<u32> {
     let flags: u64 = read(page, 0)?;
+    Some((flags >> load(&NODE_SHIFT)) as u32)
+}
+
+/// The same of an argument that the verifier knows as a `struct page *`.
+#[inline(always)]
+pub(crate) fn typed_page_node(page: *const u8) -> Option<u32> {
+    // The allocation's tracepoint also tells failures, and the verifier knows.
+    if page.is_null() {
+        return None;
+    }
+    // SAFETY: a member of this type at offset 0, of its size; a bad address reads as zero.
+    let flags = unsafe { *page.cast::<u64>() };
     Some((flags >> load(&NODE_SHIFT)) as u32)
 }
 

@@ -46,7 +46,8 @@ pub struct Tracked {
     pub exited: u32,
 }
 
-/// One thread's state between events; map `THREADS`, keyed by tid.
+/// One thread's state between events; map `THREADS`, keyed by tid. What a fault needs stands at its beginning, near each
+/// other: it is in no cache when the fault comes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Thread {
@@ -56,6 +57,22 @@ pub struct Thread {
     pub tgid: u32,
     /// 1 once it has begun to exit, or has given up this tid in an exec.
     pub exited: u32,
+    /// Node at its last switch-out.
+    pub last_node: u32,
+    /// Node of the page in the hinting fault under way, before migration.
+    pub hint_node: u32,
+    /// Node of the CPU at that moment.
+    pub hint_cpu_node: u32,
+    /// 1 while `do_swap_page` has yet to map its page.
+    pub in_swap: u32,
+    /// Pages that a fault or a system call allocated and has not yet accounted for.
+    pub pending_pages: u32,
+    /// Their node.
+    pub pending_node: u32,
+    /// [`FAULT_NONE`], or [`FAULT_UNDER_WAY`] with the hardware's error code.
+    pub fault: u32,
+    /// 1 while it is in a call on a device's file.
+    pub in_driver: u32,
     /// The kernel's task at its last switch-out; 0 before the first. A thread that executes a program takes over its
     /// leader's tid before it tells so.
     pub task: u64,
@@ -77,22 +94,6 @@ pub struct Thread {
     pub migrating_vma: u64,
     /// Where a call under way is to leave the pages that it pins for long; 0 outside.
     pub pinning_pages: u64,
-    /// Node at its last switch-out.
-    pub last_node: u32,
-    /// Node of the page in the hinting fault under way, before migration.
-    pub hint_node: u32,
-    /// Node of the CPU at that moment.
-    pub hint_cpu_node: u32,
-    /// 1 while `do_swap_page` has yet to map its page.
-    pub in_swap: u32,
-    /// Pages that a fault or a system call allocated and has not yet accounted for.
-    pub pending_pages: u32,
-    /// Their node.
-    pub pending_node: u32,
-    /// [`FAULT_NONE`], or [`FAULT_UNDER_WAY`] with the hardware's error code.
-    pub fault: u32,
-    /// 1 while it is in a call on a device's file.
-    pub in_driver: u32,
 }
 
 /// No page fault is under way.
@@ -275,7 +276,7 @@ mod user {
 
 const _: () = {
     use core::mem::size_of;
-    assert!(size_of::<Thread>() == 8 + 2 * 4 + 10 * 8 + 8 * 4);
+    assert!(size_of::<Thread>() == 8 + 10 * 4 + 10 * 8);
     assert!(size_of::<SchedRow>() == (3 + SLOTS) * 8);
     assert!(size_of::<TouchRow>() == (3 + 2 * SLOTS) * 8);
     assert!(size_of::<BalanceRow>() == (5 + 2 * SLOTS) * 8);

@@ -27,6 +27,10 @@ fn forked(child: *const u8) {
         born(tgid, child_tid);
         return;
     }
+    if let Some(thread) = THREADS.get_ptr_mut(child_tid) {
+        // SAFETY: its owner is gone: a thread that first counted after it began to exit has not said so.
+        unsafe { (*thread).exited = 1 };
+    }
     if rows::tracked(tgid).is_none() {
         // A pid that comes back to a stranger: its predecessor is no longer to be counted.
         if rows::tracked(child_tgid).is_some() {

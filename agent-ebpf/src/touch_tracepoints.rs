@@ -6,7 +6,9 @@
 //! code. Produces `TouchRow`: first touches exactly; of maps only pages that the thread itself brought into page cache
 //! or shared memory. Not seen: maps of pages that were there already, hugetlb, and swap-ins from the swap cache.
 
-use agent_ebpf::{FAULT_NONE, FAULT_UNDER_WAY, NO_NODE, Thread, TouchRow, may_count};
+use agent_ebpf::{FAULT_NONE, FAULT_UNDER_WAY, NO_NODE, Thread, may_count};
+use aya_ebpf::macros::{btf_tracepoint, raw_tracepoint};
+use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
 
 use crate::kernel;
 use crate::rows::{self, Current};
@@ -36,13 +38,14 @@ tracepoint! {
 
 #[inline(always)]
 fn begin_fault(error_code: u64) {
-    with_thread(|_, thread| {
-        // SAFETY: this thread's own state.
-        unsafe {
-            (*thread).fault = FAULT_UNDER_WAY | (error_code as u32 & !FAULT_UNDER_WAY);
-            forget(thread);
-        }
-    });
+    let Some((_, thread)) = rows::current_thread() else {
+        return;
+    };
+    // SAFETY: this thread's own state.
+    unsafe {
+        (*thread).fault = FAULT_UNDER_WAY | (error_code as u32 & !FAULT_UNDER_WAY);
+        forget(thread);
+    }
 }
 
 tracepoint! {
@@ -59,19 +62,33 @@ tracepoint! {
 
 #[inline(always)]
 fn end_fault() {
-    with_thread(|_, thread| {
+    // All of the host's system calls come through here: whoever isn't tracked leaves after one look-up.
+    let Some(current) = Current::get() else {
+        return;
+    };
+    if let Some(thread) = rows::thread(&current) {
         // SAFETY: this thread's own state.
         unsafe {
             (*thread).fault = FAULT_NONE;
             forget(thread);
         }
-    });
+    }
 }
 
-tracepoint! {
-    /// `mm_page_alloc(struct page *, unsigned int order, gfp_t, int migratetype)`, all kernels.
-    fn mm_page_alloc, raw_mm_page_alloc(page: *const u8 = 0, order: u32 = 1, gfp: u32 = 2)
-    allocated(page, order, gfp)
+/// `mm_page_alloc(struct page *, unsigned int order, gfp_t, int migratetype)`, all kernels.
+#[btf_tracepoint]
+pub(crate) fn mm_page_alloc(ctx: BtfTracePointContext) -> i32 {
+    let page: *const u8 = ctx.arg(0);
+    allocated(ctx.arg(1), ctx.arg(2), || kernel::typed_page_node(page));
+    0
+}
+
+/// The same by raw tracepoint.
+#[raw_tracepoint]
+pub(crate) fn raw_mm_page_alloc(ctx: RawTracePointContext) -> i32 {
+    let page: *const u8 = ctx.arg(0);
+    allocated(ctx.arg(1), ctx.arg(2), || kernel::page_node(page));
+    0
 }
 
 tracepoint! {
@@ -81,67 +98,58 @@ tracepoint! {
 }
 
 #[inline(always)]
-fn allocated(page: *const u8, order: u32, gfp: u32) {
+fn allocated(order: u32, gfp: u32, node: impl FnOnce() -> Option<u32>) {
     if gfp & GFP_USER_MEMORY != GFP_USER_MEMORY {
         return;
     }
-    with_thread(|current, thread| {
-        let Some(node) = kernel::page_node(page) else {
-            return;
-        };
-        let pages = 1u32 << (order & 31);
-        // SAFETY: this thread's own state.
-        unsafe {
-            let fault = (*thread).fault;
-            if fault != FAULT_NONE && fault & PRESENT_AND_WRITE == PRESENT_AND_WRITE {
-                // One fault makes one copy: what the rest of a system call allocates is something else.
-                (*thread).fault = FAULT_NONE;
-                forget(thread);
-                first_touch(current, node, pages.into());
-            } else {
-                (*thread).pending_pages = pages;
-                (*thread).pending_node = node;
-            }
+    let (Some((current, thread)), Some(node)) = (rows::current_thread(), node()) else {
+        return;
+    };
+    let pages = 1u32 << (order & 31);
+    // SAFETY: this thread's own state.
+    unsafe {
+        let fault = (*thread).fault;
+        if fault != FAULT_NONE && fault & PRESENT_AND_WRITE == PRESENT_AND_WRITE {
+            // One fault makes one copy: what the rest of a system call allocates is something else.
+            (*thread).fault = FAULT_NONE;
+            forget(thread);
+            count(&current, Kind::FirstTouch, node, pages.into());
+        } else {
+            (*thread).pending_pages = pages;
+            (*thread).pending_node = node;
         }
-    });
+    }
 }
 
 #[inline(always)]
 fn accounted(mm: *const u8, member: u32) {
-    with_thread(|current, thread| {
-        // SAFETY: this thread's own state.
-        unsafe {
-            let pages = u64::from((*thread).pending_pages);
-            if member == MM_SWAPENTS {
-                if pages != 0 {
-                    (*thread).in_swap = 1;
-                }
-                return;
-            }
-            let node = (*thread).pending_node;
-            let from_swap = (*thread).in_swap != 0;
-            forget(thread);
-            if pages == 0 || !kernel::is_own_mm(mm) {
-                return;
-            }
-            match member {
-                MM_ANONPAGES if from_swap => swap_in(current, pages),
-                MM_ANONPAGES => first_touch(current, node, pages),
-                MM_FILEPAGES | MM_SHMEMPAGES => map(current, node, pages),
-                _ => {}
-            }
-        }
-    });
-}
-
-#[inline(always)]
-fn with_thread(f: impl FnOnce(&Current, *mut Thread)) {
-    let Some(current) = Current::get() else {
+    let Some((current, thread)) = rows::current_thread() else {
         return;
     };
-    if let Some(thread) = rows::thread(&current) {
-        f(&current, thread);
+    // SAFETY: this thread's own state.
+    let (pages, node, from_swap) = unsafe {
+        let pages = u64::from((*thread).pending_pages);
+        if member == MM_SWAPENTS {
+            if pages != 0 {
+                (*thread).in_swap = 1;
+            }
+            return;
+        }
+        let node = (*thread).pending_node;
+        let from_swap = (*thread).in_swap != 0;
+        forget(thread);
+        (pages, node, from_swap)
+    };
+    if pages == 0 || !kernel::is_own_mm_typed(mm) {
+        return;
     }
+    let kind = match member {
+        MM_ANONPAGES if from_swap => Kind::SwapIn,
+        MM_ANONPAGES => Kind::FirstTouch,
+        MM_FILEPAGES | MM_SHMEMPAGES => Kind::Map,
+        _ => return,
+    };
+    count(&current, kind, node, pages);
 }
 
 /// # Safety
@@ -156,49 +164,37 @@ unsafe fn forget(thread: *mut Thread) {
     }
 }
 
+/// What a page that arrived is counted as.
+#[derive(Clone, Copy)]
+enum Kind {
+    FirstTouch,
+    Map,
+    SwapIn,
+}
+
 #[inline(always)]
-fn with_row(current: &Current, f: impl FnOnce(u32, *mut TouchRow)) {
+fn count(current: &Current, kind: Kind, node: u32, pages: u64) {
+    let asked = match kind {
+        Kind::FirstTouch | Kind::SwapIn => may_count::FIRST_TOUCH,
+        Kind::Map => may_count::MAP,
+    };
+    if !rows::may_count(asked) {
+        return;
+    }
     let cpu_node = kernel::cpu_node();
-    if let Some(row) = rows::touch_row(current, cpu_node) {
-        f(cpu_node, row);
-    }
-}
-
-#[inline(always)]
-fn first_touch(current: &Current, node: u32, pages: u64) {
-    if !rows::may_count(may_count::FIRST_TOUCH) {
+    let Some(row) = rows::touch_row(current, cpu_node) else {
         return;
-    }
-    with_row(current, |cpu_node, row| {
-        // SAFETY: this thread's own row.
-        unsafe {
-            rows::add(
-                &raw mut (*row).first_touch,
-                rows::slot(cpu_node, node),
-                pages,
-            )
+    };
+    // SAFETY: this thread's own row.
+    unsafe {
+        let counters = match kind {
+            Kind::FirstTouch => &raw mut (*row).first_touch,
+            Kind::Map => &raw mut (*row).map,
+            Kind::SwapIn => {
+                (*row).swap_in += pages;
+                return;
+            }
         };
-    });
-}
-
-#[inline(always)]
-fn map(current: &Current, node: u32, pages: u64) {
-    if !rows::may_count(may_count::MAP) {
-        return;
+        rows::add(counters, rows::slot(cpu_node, node), pages);
     }
-    with_row(current, |cpu_node, row| {
-        // SAFETY: this thread's own row.
-        unsafe { rows::add(&raw mut (*row).map, rows::slot(cpu_node, node), pages) };
-    });
-}
-
-#[inline(always)]
-fn swap_in(current: &Current, pages: u64) {
-    if !rows::may_count(may_count::FIRST_TOUCH) {
-        return;
-    }
-    with_row(current, |_, row| {
-        // SAFETY: this thread's own row.
-        unsafe { (*row).swap_in += pages };
-    });
 }

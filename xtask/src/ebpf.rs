@@ -12,6 +12,8 @@ use crate::{command, compiler, linker, programs, say, workspace};
 
 const TARGET: &str = "bpfel-unknown-none";
 const BINARY: &str = "numawatch-ebpf";
+/// Empty programs, to measure the others against.
+const EMPTY: &str = "numawatch-empty";
 
 /// Builds the kernel side and prints where it is and which programs it has.
 #[derive(clap::Args)]
@@ -56,6 +58,8 @@ fn bring_up_to_date() -> Result<PathBuf> {
             "agent-ebpf",
             "--bin",
             BINARY,
+            "--bin",
+            EMPTY,
         ]);
         cargo.args(["--no-default-features", "--features", "kernel"]);
         cargo.args(["--target", TARGET, "-Z", "build-std=core"]);
@@ -67,7 +71,7 @@ fn bring_up_to_date() -> Result<PathBuf> {
         cargo.env("PATH", command::path_with(&linker)?);
         command::run(&mut cargo)
     })?;
-    let built = target_dir().join(TARGET).join("release").join(BINARY);
+    let built = release().join(BINARY);
     let object = workspace::ebpf_object();
     if copy_if_changed(&built, &object)? {
         say::note(&format!(
@@ -77,6 +81,16 @@ fn bring_up_to_date() -> Result<PathBuf> {
         ));
     }
     Ok(object)
+}
+
+/// The object of empty programs, which comes with the other.
+pub(crate) fn build_empty() -> Result<PathBuf> {
+    build()?;
+    Ok(release().join(EMPTY))
+}
+
+fn release() -> PathBuf {
+    target_dir().join(TARGET).join("release")
 }
 
 fn target_dir() -> PathBuf {

@@ -1,6 +1,7 @@
 //! Development tasks: one command each to build, run and test numawatch.
 
 mod apt;
+mod bench;
 mod command;
 mod compiler;
 mod ebpf;
@@ -31,6 +32,7 @@ enum Task {
     BuildEbpf(ebpf::Args),
     Run(product::RunArgs),
     Test(test::Args),
+    Bench(bench::Args),
     Vm(vm::Args),
     Dist(product::DistArgs),
 }
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Task::Run(args) => product::run(&args),
         Task::Dist(args) => product::dist(&args),
         Task::Test(args) => test::main(&args),
+        Task::Bench(args) => bench::main(&args),
         Task::Vm(args) => Ok(vm::main(&args)),
     };
     match result {

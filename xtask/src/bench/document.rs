@@ -1,0 +1,73 @@
+//! `docs/cost.md`: the tables, what their lines mean, on which machine, and how to take them again.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+
+use super::table::{self, Line};
+use crate::{say, workspace};
+
+/// Writes it.
+pub(crate) fn write(host: &[Line], guest: &[Line], turns: u32) -> Result<()> {
+    let file = workspace::root().join("docs/cost.md");
+    fs::write(&file, text(host, guest, turns, &machine()))
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    say::note(&format!("{} is written", file.display()));
+    Ok(())
+}
+
+fn text(host: &[Line], guest: &[Line], turns: u32, machine: &str) -> String {
+    let (host, guest) = (table::markdown(host), table::markdown(guest));
+    format!(
+        "\
+# What watching costs
+
+Taken by `cargo xtask bench probes --write-docs`, which writes this file; take it again on your own machine with
+`cargo xtask bench probes`, which prints the same tables and exits 1 where a target is missed. It needs root, and Debian's
+`bpftrace`, which it installs.
+
+{turns} turns, {machine}.
+
+## On this machine
+
+{host}
+- **Nanoseconds of a program** are `run_time_ns / run_cnt` from the kernel's own statistics, less what an empty program of the
+  same type reads at the same place in the same turn: that much is the statistics' own cost.
+- **bpftrace** counts the same beside it in the same turns (`xtask/src/bench/*.bt`), less an empty program at the classic
+  tracepoint. The two counts must agree within 1 %, else there is no table. It counts no nodes and no moves, which numawatch
+  does; its figures are what the same question costs without numawatch.
+- **Watched** means that numawatch counts for the load's processes; **not watched** that it watches another process, and the
+  load only passes by.
+- **A first touch** passes through three programs of the tracepoint rung, which is what a host without fentry stands on.
+- **Slower** is CPU time of the load without any statistics, against a turn of the same round without numawatch (the
+  ping-pong) or with empty programs at the same places (the fault loop). The ping-pong is two processes and two pipes on one
+  CPU, with numawatch's other probes off. **With system-call tracepoints** is the same with all that the tracepoint rung of
+  first_touch needs: a ping-pong by pipes makes two system calls a switch, and the kernel's slow path of system calls, which
+  any program on these tracepoints brings, costs more than the programs.
+
+## In the guest
+
+fentry and kprobe programs, which this machine refuses. Time of an emulated machine means nothing: these are times what an
+empty program of the same type reads at the same place, with the statistics' own cost on both sides.
+
+{guest}"
+    )
+}
+
+/// The kernel and the processor, as the machine calls them.
+fn machine() -> String {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let release = read("/proc/sys/kernel/osrelease");
+    // What follows the number is the packager's.
+    let release = release.trim().split('-').next().unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    let model = cpuinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("an unnamed processor", |(_, model)| model.trim());
+    let cpus = cpuinfo
+        .lines()
+        .filter(|line| line.starts_with("processor"))
+        .count();
+    format!("Linux {release}, {cpus} CPUs, {model}")
+}
