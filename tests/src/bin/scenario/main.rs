@@ -86,7 +86,7 @@ fn main() -> ExitCode {
         print(&leftovers::play(&tools));
     }
     if wanted(self_test::NAME) {
-        match Settings::apply(self_test::SETTINGS, &Nodes::default()) {
+        match Settings::apply(self_test::SETTINGS, &Nodes::TWO) {
             Ok(_settings) => print(&self_test::play(&tools, "")),
             Err(error) => eprintln!("scenario: {}: {error:#}", self_test::NAME),
         }
