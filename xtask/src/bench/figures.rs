@@ -68,10 +68,7 @@ pub(crate) fn difference_percent(one: u64, other: u64) -> f64 {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "the expected values are exact in binary"
-)]
+#[allow(clippy::float_cmp, reason = "the expected values are exact in binary")]
 mod tests {
     use super::*;
 
