@@ -130,13 +130,10 @@ fn events(host: &mut Host<'_>, watched: &mut Vec<Counted>) -> Result<(Truth, See
 
     let mut seen = seen(&host.meaning, &account);
     seen.resident_bytes = grown(anonymous(&before), anonymous(&after));
-    let unbound = |name: SignalName| {
-        (
-            name,
-            "the kernel has no driver that could be asked for pages".to_owned(),
-        )
-    };
-    truth.not_made.extend([unbound(SignalName::DriverAlloc)]);
+    let why = "it takes a GPU or an RDMA device, and those are left alone";
+    truth
+        .not_made
+        .insert(SignalName::DriverAlloc, why.to_owned());
     if let Some((mut process, cookie)) = balanced {
         match process.answer::<Truth>(Instant::now() + PATIENCE) {
             Ok(told) => {
