@@ -109,7 +109,9 @@ const HEAD: &str = "\
 Every signal with every kind of memory, on each kernel and node layout: the rung that it stood on, and how far its count
 was from the truth, in percent. The truth is the workload's own: `move_pages` for pages, the thread's own clock for CPU
 time; for hint faults and migrated pages it is the growth of `/proc/vmstat`, which is the machine's. Pages are compared by
-pair of nodes, so a page in a wrong pair is an error. All of it ran under emulation: times mean nothing, counts do.
+pair of nodes, so a page in a wrong pair is an error. Of `/proc/vmstat` two readings are known, when numawatch said that it
+watched and when it had ended: a count between them is no error, and how far apart they were is said below. All of it ran
+under emulation: times mean nothing, counts do.
 
 This table is written by the test that takes it: `NUMAWATCH_WRITE_DOCS=1 cargo xtask test --only guest -- matrix`. Without
 that variable the test fails where a rung here is not the one that it finds, where a cell is empty, and where an error is
