@@ -25,6 +25,8 @@ pub struct Cell {
     pub error_percent: Option<f64>,
     /// The most that it may be.
     pub limit_percent: f64,
+    /// How far apart the bounds are that the truth is known by, in percent; 0 where it is known.
+    pub bounds_percent: f64,
 }
 
 impl Cell {
@@ -88,6 +90,7 @@ fn cell(signal: &'static str, kind: &str, snapshot: &Snapshot) -> Cell {
         seen: None,
         error_percent: None,
         limit_percent: limit,
+        bounds_percent: 0.0,
     }
 }
 
@@ -348,6 +351,7 @@ fn of_machine(report: &Report, snapshot: &Snapshot) -> Vec<Cell> {
         cell.seen = snapshot.processes.iter().map(count).sum::<Option<u64>>();
         // The kernel goes on while numawatch starts and prints: what it counted lies in between.
         cell.error_percent = cell.seen.map(|seen| percent(seen, cell.expected, at_most));
+        cell.bounds_percent = percent(at_most, cell.expected, cell.expected);
         (cell.expected >= ENOUGH).then_some(cell)
     };
     counters.into_iter().filter_map(of_counter).collect()
@@ -366,6 +370,7 @@ mod tests {
             seen: None,
             error_percent: None,
             limit_percent: 1.0,
+            bounds_percent: 0.0,
         }
     }
 

@@ -55,10 +55,16 @@ pub fn text(matrix: &Matrix, place: &Place, row: &Row) -> String {
     if let (false, Some(reason)) = (cell.is_some_and(Cell::holds), excepted) {
         return format!("– [{}]", number(reason));
     }
-    let told = cell.and_then(|cell| Some((cell.rung?, cell.error_percent?)));
-    told.map_or_else(String::new, |(rung, error)| {
-        format!("{} {}", rung.as_str(), percent(error))
-    })
+    let told = cell.and_then(|cell| {
+        let bounds = if cell.bounds_percent == 0.0 {
+            String::new()
+        } else {
+            format!(" (bounds {:.1} %)", cell.bounds_percent)
+        };
+        let error = percent(cell.error_percent?);
+        Some(format!("{} {error}{bounds}", cell.rung?.as_str()))
+    });
+    told.unwrap_or_default()
 }
 
 /// To a tenth, and no sign where that is nothing.
@@ -109,7 +115,9 @@ const HEAD: &str = "\
 Every signal with every kind of memory, on each kernel and node layout: the rung that it stood on, and how far its count
 was from the truth, in percent. The truth is the workload's own: `move_pages` for pages, the thread's own clock for CPU
 time; for hint faults and migrated pages it is the growth of `/proc/vmstat`, which is the machine's. Pages are compared by
-pair of nodes, so a page in a wrong pair is an error. All of it ran under emulation: times mean nothing, counts do.
+pair of nodes, so a page in a wrong pair is an error. Of `/proc/vmstat` two readings are known, when numawatch said that it
+watched and when it had ended: a count between these bounds is no error, and in brackets is how far apart they were, for the
+kernel goes on while numawatch starts and prints. All of it ran under emulation: times mean nothing, counts do.
 
 This table is written by the test that takes it: `NUMAWATCH_WRITE_DOCS=1 cargo xtask test --only guest -- matrix`. Without
 that variable the test fails where a rung here is not the one that it finds, where a cell is empty, and where an error is
@@ -178,6 +186,7 @@ mod tests {
             seen: Some(1000),
             error_percent: Some(error),
             limit_percent: 1.0,
+            bounds_percent: 0.0,
         };
         let measured = Measured {
             release: "6.12.1".to_owned(),
