@@ -94,11 +94,16 @@ impl Reader {
                 format!("process {tgid} is not watched: the table of threads is full")
             })?;
         }
-        self.tracked
-            .insert(tgid, tracked, BPF_ANY)
-            .with_context(|| {
-                format!("process {tgid} is not watched: the table of processes is full")
-            })?;
+        let result = self.tracked.insert(tgid, tracked, BPF_ANY);
+        if result.is_err() {
+            // A thread's row says by itself that its process is watched.
+            for (tid, _) in threads {
+                let _ = self.threads.remove(tid);
+            }
+        }
+        result.with_context(|| {
+            format!("process {tgid} is not watched: the table of processes is full")
+        })?;
         Ok(tracked)
     }
 

@@ -74,8 +74,12 @@ mod tests {
 
     #[test]
     fn the_middle_of_an_even_number_is_between_two() {
-        let spread = Spread::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
-        assert_eq!([spread.min, spread.median, spread.max], [1.0, 2.5, 4.0]);
+        let spread = Spread {
+            min: 1.0,
+            median: 2.5,
+            max: 4.0,
+        };
+        assert_eq!(Spread::of(&[4.0, 1.0, 3.0, 2.0]), Some(spread));
         assert_eq!(Spread::of(&[7.0]).map(|spread| spread.median), Some(7.0));
         assert_eq!(Spread::of(&[]), None);
     }
@@ -96,7 +100,8 @@ mod tests {
 
     #[test]
     fn counts_differ_by_a_share_of_the_larger() {
-        let differences = [(99, 100), (0, 0), (0, 5)].map(|(a, b)| difference_percent(a, b));
+        let pairs = [(99, 100), (0, 0), (0, 5)].into_iter();
+        let differences: Vec<f64> = pairs.map(|(a, b)| difference_percent(a, b)).collect();
         assert_eq!(differences, [1.0, 0.0, 100.0]);
     }
 }

@@ -24,7 +24,7 @@ struct Experiment {
 const TOUCH: &str = "workload touch --pages 8192 --cpu-node 1 --memory-node 0 --no-wait --hold 0";
 const MAP: &str = "workload touch --kind memfd --pages 8192 --no-wait --hold 0";
 const BALANCE: &str =
-    "workload touch --pages 16384 --cpu-node 1 --memory-node 0 --again 10 --no-wait --hold 0";
+    "workload touch --pages 16384 --cpu-node 1 --memory-node 0 --again 4 --no-wait --hold 0";
 
 /// On the default kernel, 6.12.
 const EXPERIMENTS: &[Experiment] = &[

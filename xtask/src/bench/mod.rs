@@ -6,6 +6,7 @@ mod gauge;
 mod guest;
 mod host;
 mod table;
+mod tracefs;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -58,6 +59,7 @@ pub(crate) fn main(args: &Args) -> Result<ExitCode> {
         bail!("measuring loads eBPF programs: become root, then type this again");
     }
     let tools = tools()?;
+    let _tracefs = tracefs::Tracefs::provide()?;
     let host = host::measure(&tools, args.turns)?;
     let guest = if args.no_guest {
         Vec::new()
