@@ -24,6 +24,8 @@ pub struct Process {
     pub parent_pid: Option<u32>,
     /// Executable's short name (`/proc/PID/comm`).
     pub name: String,
+    /// The file name of the program (`/proc/PID/exe`), which a process can't change; `None` when it can't be read.
+    pub executable: Option<String>,
     /// The command line, arguments joined by spaces.
     pub command: String,
     /// `vllm`, `sglang`, `llama.cpp`, …; `None` when no rule knows it.

@@ -254,6 +254,15 @@ impl ProcessDir {
         take(&fields).ok_or_else(|| Error::format(&self.path(&name), "lacks fields"))
     }
 
+    /// The file name of its program; `None` for kernel threads, for zombies, and for another user's process without
+    /// CAP_SYS_PTRACE.
+    pub(crate) fn executable_name(&self) -> Option<String> {
+        let link = self.inner.exe().ok()?;
+        let name = link.file_name()?.to_string_lossy();
+        // As the kernel marks a program whose file is gone, after an update.
+        Some(name.trim_end_matches(" (deleted)").to_owned())
+    }
+
     /// What each of its open files is: the targets of `/proc/PID/fd/*`.
     ///
     /// # Errors
@@ -432,6 +441,11 @@ mod tests {
     #[test]
     fn this_very_process_can_be_read() {
         let process = ProcessDir::open(&Root::system(), std::process::id()).unwrap();
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(
+            process.executable_name().as_deref(),
+            own.file_name().and_then(|name| name.to_str())
+        );
         assert!(process.stat().unwrap().has_address_space);
         assert!(process.resident_bytes().unwrap().unwrap_or(0) > 0);
         assert!(process.thread_ids().unwrap().contains(&std::process::id()));

@@ -73,7 +73,7 @@ mod tests {
     fn process(pid: u32, faults: u64) -> Process {
         let json = serde_json::json!({
             "pid": pid, "start_time": 1, "tracked_since": "2026-11-30T00:00:00Z", "parent_pid": null,
-            "name": "w", "command": "w", "engine": null, "role": null, "rank": null, "model": null, "alive": true,
+            "name": "w", "executable": null, "command": "w", "engine": null, "role": null, "rank": null, "model": null, "alive": true,
             "cpu_time_ns_by_node": null, "moves": {}, "migrations": {"pages": faults},
             "touches": {"first_touch": {}, "map": {}, "hint": {"faults": faults, "local_faults": 0}},
             "scan_time_ns": null, "scan_cpu_time_ns": null, "pinned": {"made": {}}, "driver_allocated_pages": {}, "placement": {}, "resident_bytes": null,

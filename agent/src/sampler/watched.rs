@@ -28,6 +28,7 @@ pub(super) struct Watched {
     cookie: u64,
     tracked_since: Timestamp,
     name: String,
+    executable: Option<String>,
     command: String,
     detected: Option<Detected>,
     parent_pid: Option<u32>,
@@ -92,6 +93,7 @@ impl Watched {
             cookie: entry.cookie,
             tracked_since: since(entry),
             name: String::new(),
+            executable: None,
             command: String::new(),
             detected: None,
             parent_pid: None,
@@ -196,6 +198,9 @@ impl Watched {
                 .ok()
                 .flatten();
         }
+        if self.changed || self.executable.is_none() {
+            self.executable = dir.executable_name();
+        }
         if self.changed {
             self.changed = false;
             let argv = dir.command_line()?;
@@ -273,6 +278,7 @@ impl Watched {
             tracked_since: self.tracked_since,
             parent_pid: self.parent_pid,
             name: self.name.clone(),
+            executable: self.executable.clone(),
             command: self.command.clone(),
             engine: detected.map(|d| d.engine.clone()),
             role: detected.map(|d| d.role.clone()),

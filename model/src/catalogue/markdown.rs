@@ -90,6 +90,6 @@ const PROCESS_ATTRIBUTES: [Attribute; 2] = [
     Attribute {
         name: PROCESS_EXECUTABLE_NAME,
         values: &[],
-        description: "the executable's short name (`/proc/PID/comm`)",
+        description: "the program's file name (`/proc/PID/exe`), or the process's name (`/proc/PID/comm`) where that can't be read",
     },
 ];

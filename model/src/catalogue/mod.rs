@@ -21,7 +21,7 @@ pub const LOCALITY: &str = "numawatch.locality";
 pub const REMOTE_SHARE_SIGNAL: &str = "numawatch.remote_share.signal";
 /// The process's id, as OpenTelemetry names it: an integer.
 pub const PROCESS_PID: &str = "process.pid";
-/// The executable's short name (`/proc/PID/comm`), as OpenTelemetry names it.
+/// The executable's file name, as OpenTelemetry names it; the process's own name where it can't be read.
 pub const PROCESS_EXECUTABLE_NAME: &str = "process.executable.name";
 
 /// [`LOCALITY`] of what was counted without its node: with it, the localities' sum is everything.
@@ -172,13 +172,18 @@ impl Metric {
 fn identified(mut point: Point, process: &Process) -> Point {
     point.attributes.push((
         PROCESS_EXECUTABLE_NAME,
-        AttributeValue::Text(process.name.clone().into()),
+        AttributeValue::Text(executable(process).to_owned().into()),
     ));
     point
         .attributes
         .push((PROCESS_PID, AttributeValue::Integer(process.pid)));
     point.attributes.sort_by_key(|(name, _)| *name);
     point
+}
+
+/// [`PROCESS_EXECUTABLE_NAME`]: a process may rename itself, and then its series would end.
+fn executable(process: &Process) -> &str {
+    process.executable.as_ref().unwrap_or(&process.name)
 }
 
 /// The metric of this name.

@@ -18,6 +18,7 @@ fn unknown_process() -> Process {
         tracked_since: Timestamp(UNIX_EPOCH),
         parent_pid: None,
         name: "llama-server".into(),
+        executable: None,
         command: "llama-server -m model.gguf".into(),
         engine: None,
         role: None,

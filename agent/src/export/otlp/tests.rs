@@ -43,6 +43,7 @@ pub(super) fn process(pid: u32, start_time: u64) -> Process {
         tracked_since: Timestamp(UNIX_EPOCH),
         parent_pid: None,
         name: "llama-server".into(),
+        executable: None,
         command: "llama-server".into(),
         engine: None,
         role: None,

@@ -94,6 +94,7 @@ fn process(habits: &Habits, tick: u64) -> Process {
         tracked_since: at(0),
         parent_pid: Some(4711),
         name: habits.name.to_owned(),
+        executable: None,
         command: format!(
             "/opt/venv/bin/{} --model {} --port 8000 --tensor-parallel-size 2",
             habits.name,
@@ -416,6 +417,7 @@ pub(crate) fn nothing_known() -> Snapshot {
             tracked_since: process.tracked_since,
             parent_pid: None,
             name: "odd".to_owned(),
+            executable: None,
             command: String::new(),
             engine: None,
             role: None,
