@@ -289,7 +289,11 @@ impl Attacher<'_> {
             .ebpf
             .program_mut(name)
             .ok_or_else(|| format!("the object has no program {name}"))?;
-        attach_program(program, target, self.btf).map_err(|error| reason(kind, target, &error))?;
+        if let Err(error) = attach_program(program, target, self.btf) {
+            // What loaded and found nothing to attach to would stay in the kernel for nothing.
+            self.unload(name);
+            return Err(reason(kind, target, &error));
+        }
         self.attached.insert(name);
         Ok(true)
     }
@@ -308,6 +312,10 @@ impl Attacher<'_> {
 
     fn detach(&mut self, name: &'static str) {
         self.attached.remove(name);
+        self.unload(name);
+    }
+
+    fn unload(&mut self, name: &str) {
         let unloaded = match self.ebpf.program_mut(name) {
             Some(Program::FEntry(p)) => p.unload(),
             Some(Program::FExit(p)) => p.unload(),
@@ -316,8 +324,9 @@ impl Attacher<'_> {
             Some(Program::KProbe(p)) => p.unload(),
             _ => Ok(()),
         };
-        if let Err(error) = unloaded {
-            tracing::warn!("program {name} does not unload: {error}");
+        match unloaded {
+            Ok(()) | Err(ProgramError::NotLoaded) => {}
+            Err(error) => tracing::warn!("program {name} does not unload: {error}"),
         }
     }
 }
@@ -381,6 +390,9 @@ fn attach_program(program: &mut Program, target: &str, btf: &Btf) -> Result<(), 
     }
 }
 
+/// How the verifier's lines of statistics begin.
+const STATISTICS: [&str; 3] = ["processed", "stack depth", "verification time"];
+
 /// The kernel's own word on why a program did not load or attach.
 fn reason(kind: Kind, target: &str, error: &ProgramError) -> String {
     let kind = kind.as_str();
@@ -389,13 +401,13 @@ fn reason(kind: Kind, target: &str, error: &ProgramError) -> String {
             io_error,
             verifier_log,
         } => {
-            // Its last line but one is the refusal, the last its statistics; the rest is for the log.
+            // Its last lines are statistics, the one before them is the refusal; the rest is for the log.
             let log = verifier_log.to_string();
             tracing::debug!("{kind}/{target}: {log}");
             let word = log
                 .lines()
                 .rev()
-                .find(|l| !l.is_empty() && !l.starts_with("processed"));
+                .find(|l| !l.is_empty() && !STATISTICS.iter().any(|word| l.starts_with(word)));
             match word {
                 Some(word) => format!("load: {io_error}: {}", word.trim()),
                 None => format!("load: {io_error}"),
