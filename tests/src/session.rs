@@ -77,6 +77,26 @@ pub struct Setting {
     pub optional: bool,
 }
 
+/// A setting that every kernel has.
+#[must_use]
+pub const fn set(path: &'static str, value: &'static str) -> Setting {
+    Setting {
+        path,
+        value,
+        optional: false,
+    }
+}
+
+/// A setting that some kernels have.
+#[must_use]
+pub const fn try_set(path: &'static str, value: &'static str) -> Setting {
+    Setting {
+        path,
+        value,
+        optional: true,
+    }
+}
+
 /// What came of a session; the guest prints it as one line.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {

@@ -1,22 +1,6 @@
 //! Every session, by name.
 
-use crate::session::{Session, Setting, Watch};
-
-const fn set(path: &'static str, value: &'static str) -> Setting {
-    Setting {
-        path,
-        value,
-        optional: false,
-    }
-}
-
-const fn try_set(path: &'static str, value: &'static str) -> Setting {
-    Setting {
-        path,
-        value,
-        optional: true,
-    }
-}
+use crate::session::{Session, Setting, Watch, set, try_set};
 
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 

@@ -11,6 +11,7 @@ pub(crate) mod ladder;
 pub(crate) mod layout;
 pub(crate) mod ledger;
 pub(crate) mod procfs;
+pub(crate) mod procfs_threads;
 pub(crate) mod reader;
 pub(crate) mod rungs;
 pub(crate) mod running;

@@ -26,8 +26,9 @@ use crate::probes::bounds::{BUDGET, Bounds, Machine};
 use crate::probes::ladder;
 use crate::probes::ledger::{Ledger, ThreadId};
 use crate::probes::procfs::{self, Procfs};
+use crate::probes::procfs_threads::ProcfsThreads;
 use crate::probes::reader::{Happened, Reader, now_ns};
-use crate::probes::running::{Owner, Threads};
+use crate::probes::running::Owner;
 use crate::probes::slots::Slots;
 use crate::probes::source::Source;
 use crate::selftest;
@@ -365,10 +366,11 @@ impl Sampler {
                 );
             }
         }
-        let reading = self.source.read(&ProcfsThreads {
+        let threads = ProcfsThreads {
             root: &self.root,
-            owners: &owners,
-        })?;
+            owners,
+        };
+        let reading = self.source.read(&threads)?;
         self.ledger.absorb(&reading);
         // Read after the rows: a child that was forked meanwhile is known.
         let tracked = self.source.tracked()?;
@@ -377,9 +379,10 @@ impl Sampler {
         for (id, nodes) in self.ledger.retain(&known) {
             self.source.delete(&id, &nodes);
         }
-        let ended = self
-            .ledger
-            .ended(|id| owners.get(&id.tid).is_some_and(|o| o.cookie == id.cookie));
+        let ended = self.ledger.ended(|id| {
+            let owner = threads.owners.get(&id.tid);
+            owner.is_some_and(|o| o.cookie == id.cookie)
+        });
         let (retired, ending): (Vec<_>, Vec<_>) =
             ended.into_iter().partition(|id| self.ending.contains(id));
         self.source.retire(&mut self.ledger, &retired);
@@ -522,29 +525,6 @@ fn under_balancing(signal: &Signal, numa_balancing: Option<u32>) -> Signal {
         });
     }
     signal
-}
-
-/// Threads as procfs shows them.
-struct ProcfsThreads<'a> {
-    root: &'a Root,
-    owners: &'a HashMap<u32, Owner>,
-}
-
-impl Threads for ProcfsThreads<'_> {
-    fn owner(&self, tid: u32) -> Option<Owner> {
-        self.owners.get(&tid).copied()
-    }
-
-    fn run_time(&self, pid: u32, tid: u32) -> Option<u64> {
-        let dir = ProcessDir::open(self.root, pid).ok()?;
-        dir.thread_run_time(tid).ok()
-    }
-
-    fn runnable_on(&self, pid: u32, tid: u32) -> Option<usize> {
-        let dir = ProcessDir::open(self.root, pid).ok()?;
-        let (state, cpu) = dir.thread_state(tid).ok()?;
-        (state == 'R').then_some(cpu)
-    }
 }
 
 /// The threads of a process and their run time so far, nanoseconds; none of one that has ended.

@@ -13,7 +13,8 @@ use crate::host::root::Root;
 use crate::host::status;
 use crate::probes::assemble::Meaning;
 use crate::probes::ledger::{Ledger, ProcessAccount};
-use crate::probes::running::{Owner, Threads};
+use crate::probes::procfs_threads::ProcfsThreads;
+use crate::probes::running::Owner;
 use crate::probes::source::Source;
 use crate::sampler::placement::Placements;
 use anyhow::{Context, Result};
@@ -23,7 +24,7 @@ use model::selftest::{Report, Seen, Truth, judge};
 use model::signal::SignalName;
 use plan::Plan;
 use process::Process;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
 /// How long a process may take to start, and to make its events; under emulation everything is slow.
@@ -200,7 +201,8 @@ fn asleep(root: &Root, pid: u32) {
 }
 
 fn read(host: &mut Host<'_>, ledger: &mut Ledger, watched: &[Counted]) -> Result<()> {
-    let owners = Owners {
+    // Its processes have one thread each.
+    let owners = ProcfsThreads {
         root: host.root,
         owners: watched
             .iter()
@@ -250,28 +252,5 @@ fn forget(host: &mut Host<'_>, watched: &[Counted]) {
     }
     for (id, nodes) in ledger.retain(&HashSet::new()) {
         host.source.delete(&id, &nodes);
-    }
-}
-
-/// The self-test's processes have one thread each.
-struct Owners<'a> {
-    root: &'a Root,
-    owners: HashMap<u32, Owner>,
-}
-
-impl Threads for Owners<'_> {
-    fn owner(&self, tid: u32) -> Option<Owner> {
-        self.owners.get(&tid).copied()
-    }
-
-    fn run_time(&self, pid: u32, tid: u32) -> Option<u64> {
-        let dir = ProcessDir::open(self.root, pid).ok()?;
-        dir.thread_run_time(tid).ok()
-    }
-
-    fn runnable_on(&self, pid: u32, tid: u32) -> Option<usize> {
-        let dir = ProcessDir::open(self.root, pid).ok()?;
-        let (state, cpu) = dir.thread_state(tid).ok()?;
-        (state == 'R').then_some(cpu)
     }
 }

@@ -2,23 +2,7 @@
 //!
 //! A workload's name is its row in the table.
 
-use crate::session::{Session, Setting, Watch};
-
-const fn set(path: &'static str, value: &'static str) -> Setting {
-    Setting {
-        path,
-        value,
-        optional: false,
-    }
-}
-
-const fn try_set(path: &'static str, value: &'static str) -> Setting {
-    Setting {
-        path,
-        value,
-        optional: true,
-    }
-}
+use crate::session::{Session, Setting, Watch, set, try_set};
 
 const NO_BALANCING: Setting = try_set("/proc/sys/kernel/numa_balancing", "0");
 const HUGE_WHERE_ASKED: Setting = set("/sys/kernel/mm/transparent_hugepage/enabled", "madvise");

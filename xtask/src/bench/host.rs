@@ -82,21 +82,32 @@ fn switch(
     }
     let own = own_cost(&measured, "sched_switch")?;
     let theirs = bpftrace_cost(&measured, "sched", "sched_switch")?;
-    push(
+    against_bpftrace(
         lines,
         &format!("sched_switch, {who}"),
         &own,
-        Unit::Nanoseconds,
-        None,
-    )?;
+        &theirs,
+        target,
+    )
+}
+
+/// Three lines: our cost of `what`, bpftrace's, and the ratio, of which at most `target` is wanted.
+fn against_bpftrace(
+    lines: &mut Vec<Line>,
+    what: &str,
+    own: &[f64],
+    theirs: &[f64],
+    target: f64,
+) -> Result<()> {
+    push(lines, what, own, Unit::Nanoseconds, None)?;
     push(
         lines,
         "the same by bpftrace",
-        &theirs,
+        theirs,
         Unit::Nanoseconds,
         None,
     )?;
-    let ratios = figures::ratios(&own, &theirs);
+    let ratios = figures::ratios(own, theirs);
     push(lines, "ratio", &ratios, Unit::Times, Some(target))
 }
 
@@ -127,22 +138,7 @@ fn first_touch(tools: &Tools, turns: u32, lines: &mut Vec<Line>) -> Result<()> {
         push(lines, &what, cost, Unit::Nanoseconds, None)?;
     }
     let (own, theirs) = (figures::sums(&own), figures::sums(&theirs));
-    push(
-        lines,
-        "a first touch, these three",
-        &own,
-        Unit::Nanoseconds,
-        None,
-    )?;
-    push(
-        lines,
-        "the same by bpftrace",
-        &theirs,
-        Unit::Nanoseconds,
-        None,
-    )?;
-    let ratios = figures::ratios(&own, &theirs);
-    push(lines, "ratio", &ratios, Unit::Times, Some(0.3))
+    against_bpftrace(lines, "a first touch, these three", &own, &theirs, 0.3)
 }
 
 /// Signals that have a tracepoint rung wait for a rung that this load doesn't reach.
