@@ -15,6 +15,7 @@ pub(crate) mod procfs_threads;
 pub(crate) mod reader;
 pub(crate) mod rungs;
 pub(crate) mod running;
+mod settle;
 pub(crate) mod slots;
 pub(crate) mod source;
 pub(crate) mod totals;

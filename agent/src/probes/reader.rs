@@ -3,6 +3,7 @@
 use super::attach::Attached;
 use super::ledger::{Ledger, Reading, Running, ThreadId};
 use super::running::{Threads, running};
+use super::settle::{Live, settle};
 use agent_ebpf::{
     BalanceRow, Cpu, DeviceRow, LOST_KINDS, Lost, NEWS_EXEC, NO_NODE, NODE_IDS, News, RowKey,
     SchedRow, Thread, TouchRow, Tracked,
@@ -12,7 +13,7 @@ use aya::maps::{HashMap as BpfHashMap, MapData, PerCpuArray, RingBuf};
 use aya::{Ebpf, Pod};
 use aya_log::EbpfLogger;
 use model::topology::Topology;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The maps of the loaded kernel side. Dropping it detaches everything.
 pub(crate) struct Reader {
@@ -127,50 +128,16 @@ impl Reader {
     /// Reads all rows, and who runs.
     pub(crate) fn read(&self, host: &impl Threads) -> Result<Reading> {
         let before = self.cpu_records()?;
-        let mut threads = entries(&self.threads)?;
-        let mut sched = entries(&self.sched)?;
-        let touch = entries(&self.touch)?;
-        let balance = entries(&self.balance)?;
-        let device = entries(&self.device)?;
-        let running = running(
-            &before,
-            &threads,
-            &self.node_of_cpu,
-            |cpu, memory| self.slot_of(cpu, memory),
-            host,
-        );
-        let after = self.cpu_records()?;
-        let (running, left): (Vec<_>, Vec<_>) = running
-            .into_iter()
-            .partition(|(cpu, _)| before.get(*cpu) == after.get(*cpu));
-        for (_, left) in &left {
-            self.read_again(left, &mut threads, &mut sched);
-        }
-        Ok(Reading {
-            threads,
-            sched,
-            touch,
-            balance,
-            device,
-            running: running.into_iter().map(|(_, running)| running).collect(),
-        })
-    }
-
-    /// Reads the rows of a thread that left its CPU while they were read: the slice that ended is in them now, and may
-    /// be long. What it has run since is not, and began during this reading.
-    fn read_again(
-        &self,
-        left: &Running,
-        threads: &mut Vec<(u32, Thread)>,
-        sched: &mut Vec<(RowKey, SchedRow)>,
-    ) {
-        let now = self.of_thread(&left.id, &[left.node]);
-        for (tid, thread) in now.threads {
-            replace(threads, tid, thread);
-        }
-        for (key, row) in now.sched {
-            replace(sched, key, row);
-        }
+        let mut reading = Reading {
+            threads: entries(&self.threads)?,
+            sched: entries(&self.sched)?,
+            touch: entries(&self.touch)?,
+            balance: entries(&self.balance)?,
+            device: entries(&self.device)?,
+            running: Vec::new(),
+        };
+        settle(&mut reading, before, &Now { reader: self, host })?;
+        Ok(reading)
     }
 
     fn cpu_records(&self) -> Result<Vec<Cpu>> {
@@ -287,6 +254,34 @@ impl Reader {
     }
 }
 
+/// The kernel side at this moment, and the host.
+struct Now<'a, H> {
+    reader: &'a Reader,
+    host: &'a H,
+}
+
+impl<H: Threads> Live for Now<'_, H> {
+    fn cpus(&self) -> Result<Vec<Cpu>> {
+        self.reader.cpu_records()
+    }
+
+    fn running(&self, cpus: &[Cpu], threads: &[(u32, Thread)]) -> Vec<(usize, Running)> {
+        let slot_of = |cpu, memory| self.reader.slot_of(cpu, memory);
+        running(cpus, threads, &self.reader.node_of_cpu, slot_of, self.host)
+    }
+
+    fn rows(&self, tid: u32) -> Option<(Thread, Vec<(RowKey, SchedRow)>)> {
+        let thread = self.reader.threads.get(&tid, 0).ok()?;
+        let nodes: BTreeSet<u32> = self.reader.node_of_cpu.iter().flatten().copied().collect();
+        let rows = nodes.into_iter().filter_map(|node| {
+            let key = RowKey { tid, node };
+            let row = self.reader.sched.get(&key, 0).ok()?;
+            (row.cookie == thread.cookie).then_some((key, row))
+        });
+        Some((thread, rows.collect()))
+    }
+}
+
 /// The state of a thread that exists before its process is watched.
 pub(crate) fn registered(cookie: u64, tgid: u32, run_time_ns: u64) -> Thread {
     Thread {
@@ -338,13 +333,6 @@ fn entries<K: Pod, V: Pod>(map: &BpfHashMap<MapData, K, V>) -> Result<Vec<(K, V)
         }
     }
     Ok(entries)
-}
-
-fn replace<K: PartialEq, V>(rows: &mut Vec<(K, V)>, key: K, row: V) {
-    match rows.iter_mut().find(|(known, _)| *known == key) {
-        Some((_, known)) => *known = row,
-        None => rows.push((key, row)),
-    }
 }
 
 fn hash<K: Pod, V: Pod>(ebpf: &mut Ebpf, name: &str) -> Result<BpfHashMap<MapData, K, V>> {
