@@ -171,8 +171,22 @@ pub struct DeviceRow {
 pub struct Cpu {
     /// Its context switches since the programs were attached.
     pub switches: u64,
-    /// The thread that runs since then; 0 for idle, or while this record is being written.
+    /// The thread that runs since then, 0 for idle; or the one that is leaving, with [`SWITCHING`].
     pub tid: u64,
+}
+
+/// Bit of [`Cpu::tid`]: the thread is leaving, and its last slice may not be in its row yet.
+pub const SWITCHING: u64 = 1 << 63;
+
+impl Cpu {
+    /// The thread, and whether it is leaving.
+    #[must_use]
+    pub fn thread(&self) -> (u32, bool) {
+        // The low half is the id.
+        #[expect(clippy::cast_possible_truncation)]
+        let tid = self.tid as u32;
+        (tid, self.tid & SWITCHING != 0)
+    }
 }
 
 /// Indices into the per-CPU map `LOST`: what found no room.

@@ -109,8 +109,9 @@ impl Current {
         Self::of(tgid, tid)
     }
 
+    /// The same, of ids that were read already.
     #[inline(always)]
-    fn of(tgid: u32, tid: u32) -> Option<Self> {
+    pub(crate) fn of(tgid: u32, tid: u32) -> Option<Self> {
         let cookie = tracked(tgid)?.cookie;
         Some(Self { tgid, tid, cookie })
     }

@@ -6,7 +6,7 @@
 //! exist when a process is first watched; whoever appears later was born since, and counts from zero. A thread that has
 //! not switched for minutes is in no row: the user side adds the slice under way, and finds it by `Cpu`.
 
-use agent_ebpf::NO_NODE;
+use agent_ebpf::{NO_NODE, SWITCHING};
 use aya_ebpf::EbpfContext;
 use aya_ebpf::macros::{btf_tracepoint, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
@@ -31,17 +31,21 @@ pub(crate) fn raw_sched_switch(ctx: RawTracePointContext) -> i32 {
 
 #[inline(always)]
 fn switch(ctx: &impl EbpfContext, leaving: Task, coming: Task) {
-    if let Some(cpu) = CPUS.get_ptr_mut(0) {
+    let (tgid, tid) = kernel::current();
+    let cpu = CPUS.get_ptr_mut(0);
+    if let Some(cpu) = cpu {
         // SAFETY: a per-CPU value, and context switches of one CPU don't nest.
+        unsafe { core::ptr::write_volatile(&raw mut (*cpu).tid, u64::from(tid) | SWITCHING) };
+    }
+    if let Some(current) = Current::of(tgid, tid) {
+        leave(ctx, &current, leaving);
+    }
+    if let Some(cpu) = cpu {
+        // SAFETY: as above. Whoever reads the next thread's id finds the last one's slice in its row.
         unsafe {
-            // A reader that sees tid 0 knows that the record is being written.
-            core::ptr::write_volatile(&raw mut (*cpu).tid, 0);
             core::ptr::write_volatile(&raw mut (*cpu).switches, (*cpu).switches + 1);
             core::ptr::write_volatile(&raw mut (*cpu).tid, coming.tid().unwrap_or(0).into());
         }
-    }
-    if let Some(current) = Current::get() {
-        leave(ctx, &current, leaving);
     }
 }
 

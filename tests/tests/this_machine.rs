@@ -126,10 +126,12 @@ fn a_thread_that_computes_without_switching_is_not_idle() {
     let report = played(&ONE_NODE_NEVER_SLEEP);
     for name in ["spin", "already"] {
         let told = report.workload(name);
-        let seen = report.process(told.pid).cpu_time_ns_by_node;
+        let process = report.process(told.pid);
+        // Shown if this fails.
+        println!("{name}: {:?}, {}", process.threads, report.stderr);
         cpu_time_between(
             name,
-            seen.as_ref().map(sum),
+            process.cpu_time_ns_by_node.as_ref().map(sum),
             told.watched_cpu_ns,
             told.printed_cpu_ns,
             2.0,

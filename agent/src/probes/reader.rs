@@ -14,6 +14,7 @@ use aya::{Ebpf, Pod};
 use aya_log::EbpfLogger;
 use model::topology::Topology;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::Duration;
 
 /// The maps of the loaded kernel side. Dropping it detaches everything.
 pub(crate) struct Reader {
@@ -279,6 +280,10 @@ impl<H: Threads> Live for Now<'_, H> {
             (row.cookie == thread.cookie).then_some((key, row))
         });
         Some((thread, rows.collect()))
+    }
+
+    fn pause(&self) {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
