@@ -66,6 +66,9 @@ pub struct AgentCost {
     pub resident_bytes: Option<u64>,
     /// Kernel memory of its maps, bytes (fdinfo `memlock`).
     pub kernel_memory_bytes: Option<u64>,
+    /// CPU time of its probes since its start, on all CPUs, nanoseconds; an estimate, see [`crate::cost`].
+    #[serde(default)]
+    pub probes_time_ns: Option<u64>,
 }
 
 /// Events that found no room since the agent's start.

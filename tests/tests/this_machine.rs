@@ -121,6 +121,10 @@ fn exec_by_another_thread_than_the_leader_loses_nothing() {
     no_less("CPU time before and after", seen, truth.process_cpu_time_ns);
 }
 
+/// That such a thread is seen at all is the subject; how exact CPU time is, is the test's below. A hypervisor that takes
+/// a CPU away in the middle of a switch leaves a slice untold until it gives it back.
+const IDLE_NO_MORE_PERCENT: f64 = 10.0;
+
 #[test]
 fn a_thread_that_computes_without_switching_is_not_idle() {
     let report = played(&ONE_NODE_NEVER_SLEEP);
@@ -134,7 +138,7 @@ fn a_thread_that_computes_without_switching_is_not_idle() {
             process.cpu_time_ns_by_node.as_ref().map(sum),
             told.watched_cpu_ns,
             told.printed_cpu_ns,
-            2.0,
+            IDLE_NO_MORE_PERCENT,
         );
     }
 }

@@ -16,6 +16,7 @@ pub(crate) fn read_self_cost(root: &Root) -> AgentCost {
             .ok()
             .flatten(),
         kernel_memory_bytes: map_bytes(root),
+        probes_time_ns: None,
     }
 }
 

@@ -12,13 +12,20 @@ pub(crate) fn read_balancing(root: &Root) -> Result<BalancingCounters, Error> {
     Ok(parse(&read(&root.proc("vmstat"))?))
 }
 
+/// Page faults of the whole host since it booted, `pgfault`; `None` if it can't be read.
+pub(crate) fn read_page_faults(root: &Root) -> Option<u64> {
+    value(&read(&root.proc("vmstat")).ok()?, "pgfault")
+}
+
+fn value(vmstat: &str, name: &str) -> Option<u64> {
+    vmstat.lines().find_map(|line| {
+        let (key, value) = line.split_once(' ')?;
+        (key == name).then(|| value.trim().parse().ok())?
+    })
+}
+
 fn parse(vmstat: &str) -> BalancingCounters {
-    let value = |name: &str| {
-        vmstat.lines().find_map(|line| {
-            let (key, value) = line.split_once(' ')?;
-            (key == name).then(|| value.trim().parse().ok())?
-        })
-    };
+    let value = |name: &str| value(vmstat, name);
     BalancingCounters {
         hint_faults: value("numa_hint_faults"),
         hint_faults_local: value("numa_hint_faults_local"),

@@ -238,6 +238,12 @@ impl Reader {
         happened
     }
 
+    /// Context switches of all CPUs since the start.
+    pub(crate) fn switches(&self) -> Option<u64> {
+        let records = self.cpu_records().ok()?;
+        Some(records.iter().map(|cpu| cpu.switches).sum())
+    }
+
     /// What found no room since the start: (counts, news).
     pub(crate) fn lost(&self) -> (Option<u64>, Option<u64>) {
         let of = |kind: Lost| -> Option<u64> {

@@ -75,6 +75,14 @@ impl Source {
         }
     }
 
+    /// See [`Reader::switches`]; procfs has no probe there.
+    pub(crate) fn switches(&self) -> Option<u64> {
+        match self {
+            Self::Kernel(reader) => reader.switches(),
+            Self::Procfs(_) => None,
+        }
+    }
+
     /// See [`Reader::lost`]; procfs loses nothing that it could have counted.
     pub(crate) fn lost(&self) -> (Option<u64>, Option<u64>) {
         match self {

@@ -6,6 +6,7 @@
 mod coverage;
 pub(crate) mod feed;
 pub(crate) mod placement;
+mod probe_runs;
 mod watched;
 
 use crate::engines::scan::{Found, Scanner};
@@ -19,7 +20,7 @@ use crate::host::process::{ProcessDir, ancestors, descendants, own_pid};
 use crate::host::root::Root;
 use crate::host::self_cost::read_self_cost;
 use crate::host::topology::read_topology;
-use crate::host::vmstat::read_balancing;
+use crate::host::vmstat::{read_balancing, read_page_faults};
 use crate::probes::assemble::Meaning;
 use crate::probes::attach::{self, AttachError, attach};
 use crate::probes::bounds::{BUDGET, Bounds, Machine};
@@ -34,13 +35,15 @@ use crate::probes::source::Source;
 use crate::selftest;
 use agent_ebpf::Tracked;
 use anyhow::{Context, Result};
+use model::cost::probes_time_ns;
 use model::process::Process;
 use model::selftest::Report;
 use model::signal::{Signal, SignalName, SignalState};
-use model::snapshot::{Host, Lost, SCHEMA_VERSION, Snapshot};
+use model::snapshot::{AgentCost, Host, Lost, SCHEMA_VERSION, Snapshot};
 use model::time::Timestamp;
 use model::topology::Topology;
 use placement::Placements;
+use probe_runs::probe_runs;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 use watched::Watched;
@@ -85,6 +88,7 @@ pub(crate) struct Sampler {
     ending: HashSet<ThreadId>,
     host: Host,
     account: coverage::Account,
+    faults_at_start: Option<u64>,
     /// The agent's own parent, its parent and so on.
     ancestors: HashSet<u32>,
     /// Start times of the processes that `--pid` named.
@@ -135,6 +139,7 @@ impl Sampler {
             host: read_host(&root)?,
             cpu_times: read_cpu_times(&root)?,
             account: coverage::Account::new(read_balancing(&root)?),
+            faults_at_start: read_page_faults(&root),
             ancestors: ancestors(&root),
             asked: HashMap::new(),
             unwatched: 0,
@@ -215,7 +220,13 @@ impl Sampler {
         let (rows, news) = self.source.lost();
         let rows = rows.map(|rows| rows + self.unwatched);
         self.host.lost = Lost { rows, news };
-        self.host.agent = read_self_cost(&self.root);
+        let faults = read_page_faults(&self.root)
+            .zip(self.faults_at_start)
+            .and_then(|(now, then)| now.checked_sub(then));
+        self.host.agent = AgentCost {
+            probes_time_ns: probes_time_ns(probe_runs(self.source.switches(), faults, &signals)),
+            ..read_self_cost(&self.root)
+        };
         processes.sort_by_key(|p| (p.pid, p.start_time));
         Ok(Snapshot {
             schema_version: SCHEMA_VERSION,

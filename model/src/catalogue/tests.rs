@@ -160,6 +160,7 @@ fn every_point_has_the_documented_attributes_values_and_number() {
         cpu_time_ns: Some(1),
         resident_bytes: Some(1),
         kernel_memory_bytes: Some(1),
+        probes_time_ns: Some(1),
     };
     snapshot.host.lost = Lost {
         rows: Some(1),

@@ -15,6 +15,9 @@ const GAP: &str = "  ";
 /// Below this width the right side is shortened too.
 const ROOMY: usize = 80;
 
+/// From this width on the time that probes take, by estimate, is there too; the page of signals has it always.
+const WIDE: usize = 180;
+
 /// One piece, and what it means.
 type Part = (String, Tone);
 
@@ -185,12 +188,20 @@ fn cost(pair: Option<&Pair>, width: usize) -> Vec<Part> {
     let cpu = format::or_dash(cpu, |ns_per_s| format::cpu(ns_per_s / 1e9));
     let resident = format::or_dash(agent.resident_bytes, format::bytes);
     let kernel = format::or_dash(agent.kernel_memory_bytes, format::bytes);
-    let kernel = if width < ROOMY {
-        String::new()
+    let before = pair
+        .before
+        .as_ref()
+        .and_then(|b| b.host.agent.probes_time_ns);
+    let probes = rates::per_second(before, agent.probes_time_ns, pair.elapsed_ns().unwrap_or(0));
+    let probes = probes.filter(|_| width >= WIDE);
+    let probes = probes.map_or_else(String::new, |ns_per_s| {
+        format!(" ~{} CPU", format::cpu(ns_per_s / 1e9))
+    });
+    let cost = if width < ROOMY {
+        format!("self {cpu} CPU, {resident}")
     } else {
-        format!(" + {kernel} kernel")
+        format!("self {cpu} CPU {resident}, kernel{probes} {kernel}")
     };
-    let cost = format!("self {cpu} CPU, {resident}{kernel}");
     parts.push((cost, Tone::Plain));
     if let Some(elapsed) = pair.elapsed_ns() {
         // Ticks drift by milliseconds; a tenth of a second is what matters.

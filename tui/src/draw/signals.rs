@@ -151,6 +151,9 @@ fn cost(snapshot: &Snapshot, theme: &Theme, width: usize) -> Vec<Line<'static>> 
     say("PID", agent.pid.to_string(), Tone::Plain);
     let time = format::or_dash(agent.cpu_time_ns, format::duration);
     say("CPU time since start", time, Tone::Plain);
+    let probes = agent.probes_time_ns.map(format::duration);
+    let probes = probes.map_or_else(|| "-".to_owned(), |time| format!("~ {time}"));
+    say("probes' CPU time", probes, Tone::Plain);
     let resident = format::or_dash(agent.resident_bytes, format::bytes);
     say("resident memory", resident, Tone::Plain);
     let kernel = format::or_dash(agent.kernel_memory_bytes, format::bytes);

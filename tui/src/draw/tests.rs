@@ -383,3 +383,10 @@ fn the_detail_and_the_signals_fit_their_width_and_line_up() {
         }
     }
 }
+
+#[test]
+fn a_wide_header_says_what_the_probes_cost_by_estimate() {
+    let size = (200, 50);
+    let lines = plain(&mut two_nodes(size), size);
+    assert!(has(&lines, "kernel ~0.1 % CPU 4.0 MiB"), "{}", lines[0]);
+}

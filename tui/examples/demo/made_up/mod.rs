@@ -249,6 +249,7 @@ fn snapshot(
                 cpu_time_ns: Some(tick * 3_000_000),
                 resident_bytes: Some(22 << 20),
                 kernel_memory_bytes: Some(4 << 20),
+                probes_time_ns: Some(tick * 1_300_000),
             },
             lost: Lost {
                 rows: Some(0),
