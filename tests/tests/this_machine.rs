@@ -121,7 +121,7 @@ fn exec_by_another_thread_than_the_leader_loses_nothing() {
     no_less("CPU time before and after", seen, truth.process_cpu_time_ns);
 }
 
-/// That such a thread is seen at all is the subject; how exact CPU time is, is the test's below. A hypervisor that takes
+/// That such a thread is seen at all is the subject; how exact CPU time is, is another test's. A hypervisor that takes
 /// a CPU away in the middle of a switch leaves a slice untold until it gives it back.
 const IDLE_NO_MORE_PERCENT: f64 = 10.0;
 
