@@ -4,7 +4,10 @@
 
 pub mod catalogue;
 pub mod cost;
+pub mod devices;
+pub mod finding;
 pub mod locality;
+pub mod policy;
 pub mod process;
 pub mod rates;
 pub mod selftest;
