@@ -10,6 +10,7 @@ pub mod locality;
 pub mod policy;
 pub mod process;
 pub mod rates;
+pub mod sampling;
 pub mod selftest;
 pub mod signal;
 pub mod snapshot;
