@@ -149,6 +149,9 @@ pub(crate) struct Probes {
     /// Break a signal's probe on purpose, to see the self-test find it
     #[arg(long = "break", value_name = "SIGNAL", value_parser = signal, hide = true)]
     pub(crate) broken: Vec<SignalName>,
+    /// Make a map of the kernel side smaller, to see it full, e.g. TOUCH=4; can be repeated
+    #[arg(long = "map-entries", value_name = "MAP=ENTRIES", value_parser = map_entries, hide = true)]
+    pub(crate) entries: Vec<(String, u32)>,
     /// The kernel's BTF, when it isn't where the kernel puts it
     #[arg(
         long,
@@ -166,6 +169,7 @@ impl Probes {
             btf: self.btf.clone(),
             forced: self.mechanisms.iter().copied().collect(),
             broken: self.broken.iter().copied().collect(),
+            entries: self.entries.iter().cloned().collect(),
         }
     }
 }
@@ -238,6 +242,13 @@ fn signal(text: &str) -> Result<SignalName, String> {
                 list(SignalName::ALL.map(SignalName::as_str))
             )
         })
+}
+
+fn map_entries(text: &str) -> Result<(String, u32), String> {
+    let wrong = || "write MAP=ENTRIES, e.g. TOUCH=4".to_owned();
+    let (map, entries) = text.split_once('=').ok_or_else(wrong)?;
+    let entries = entries.parse().ok().filter(|n| *n > 0);
+    Ok((map.to_owned(), entries.ok_or_else(wrong)?))
 }
 
 fn mechanism(text: &str) -> Result<(SignalName, Mechanism), String> {

@@ -51,8 +51,10 @@ pub struct Host {
     pub numa_balancing: Option<u32>,
     /// What watching costs.
     pub agent: AgentCost,
-    /// What was not counted for want of room.
+    /// What was not counted.
     pub lost: Lost,
+    /// How full the kernel side's maps were when they were read; empty without eBPF.
+    pub maps: Vec<MapUse>,
 }
 
 /// The agent's own footprint.
@@ -71,13 +73,48 @@ pub struct AgentCost {
     pub probes_time_ns: Option<u64>,
 }
 
-/// Events that found no room since the agent's start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What was not counted since the agent's start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
     /// Counts not kept because a map of rows was full.
     pub rows: Option<u64>,
     /// News (fork, exec, exit) not delivered because the ring buffer was full.
     pub news: Option<u64>,
+    /// Events at which the kernel did not run a program, because one was running on that CPU already.
+    pub events: Option<u64>,
+    /// Why `events` isn't known.
+    pub events_reason: Option<String>,
+}
+
+impl Lost {
+    /// All that is known to be lost.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        let known = [self.rows, self.news, self.events];
+        known.into_iter().flatten().fold(0, u64::saturating_add)
+    }
+}
+
+/// One of the kernel side's maps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapUse {
+    /// Its name in the kernel, such as `THREADS`.
+    pub name: String,
+    /// Entries in use.
+    pub used: u64,
+    /// Entries that it has room for.
+    pub max: u64,
+}
+
+impl MapUse {
+    /// How full it is, per cent; 100 of one without room.
+    #[must_use]
+    pub const fn percent(&self) -> u64 {
+        match self.used.saturating_mul(100).checked_div(self.max) {
+            Some(percent) => percent,
+            None => 100,
+        }
+    }
 }
 
 /// Production's own proof: `/proc/vmstat` since the agent's start beside what was attributed.

@@ -7,7 +7,6 @@ use crate::doctor::text;
 use crate::engines::selection::Selection;
 use crate::host::process::own_pid;
 use crate::host::root::Root;
-use crate::host::self_cost::read_self_cost;
 use crate::logging;
 use crate::sampler::{self, Sampler};
 use anyhow::Result;
@@ -38,13 +37,16 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         self_test: options.self_test,
     });
     match started {
-        Ok(sampler) => {
+        Ok(mut sampler) => {
+            let host = sampler.tick()?.host;
             facts.signals = sampler.signals(facts.numa_balancing);
             facts.refused = sampler.refused().map(str::to_owned);
             facts.self_test = sampler.self_test().cloned();
             if facts.refused.is_none() {
-                facts.map_bytes = read_self_cost(&root).kernel_memory_bytes;
+                facts.map_bytes = host.agent.kernel_memory_bytes;
             }
+            facts.maps = host.maps;
+            facts.lost = host.lost;
         }
         Err(error) => {
             let reason = format!("{error:#}");

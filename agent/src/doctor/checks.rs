@@ -5,7 +5,7 @@ use crate::host::capabilities::{Capability, SYS_ADMIN, SYS_RESOURCE, USED};
 use crate::host::lockdown::Lockdown;
 use crate::host::surroundings::Cgroup;
 use crate::probes::bounds::BUDGET;
-use model::selftest::{self, Verdict};
+use model::selftest::{self, FullMap, Verdict};
 use model::signal::{Mechanism, Signal, SignalName, SignalState};
 use serde::Serialize;
 
@@ -53,9 +53,13 @@ pub(crate) fn checks(facts: &Facts) -> Vec<Check> {
     checks.extend(USED.iter().map(|c| capability(facts, *c)));
     checks.push(load(facts));
     checks.push(bounds(facts));
+    checks.push(rows(facts));
+    checks.push(events(facts));
     checks.extend(facts.signals.iter().map(signal));
     if let Some(report) = &facts.self_test {
         checks.extend(report.tests.iter().map(self_test));
+        let FullMap { verdict, .. } = &report.full_map;
+        checks.push(tested("full_map", *verdict, report.full_map.summary()));
     }
     checks
 }
@@ -296,6 +300,51 @@ fn bounds(facts: &Facts) -> Check {
     check("bounds.memory", outcome, what)
 }
 
+/// How many threads and rows there is room for, and what found none.
+fn rows(facts: &Facts) -> Check {
+    let id = "bounds.rows";
+    if facts.maps.is_empty() {
+        return check(id, Outcome::Pass, "no map is loaded");
+    }
+    let room: Vec<String> = facts
+        .maps
+        .iter()
+        .map(|map| format!("{} {} of {}", map.name, map.used, map.max))
+        .collect();
+    let room = format!("entries in use: {}", room.join(", "));
+    match facts.lost.rows {
+        Some(0) => check(id, Outcome::Pass, room),
+        Some(n) => {
+            let what = format!("{n} counts found no room, so others are too low; {room}");
+            check(id, Outcome::Fail, what)
+        }
+        None => check(
+            id,
+            Outcome::Warn,
+            format!("what found no room can't be read; {room}"),
+        ),
+    }
+}
+
+/// What the kernel says that the probes missed.
+fn events(facts: &Facts) -> Check {
+    let id = "probes.missed";
+    match (facts.lost.events, &facts.lost.events_reason) {
+        (Some(0), _) => check(id, Outcome::Pass, "no probe missed an event"),
+        (Some(n), _) => check(
+            id,
+            Outcome::Warn,
+            format!(
+                "{n} events came while a probe was running on the same CPU, and are not counted"
+            ),
+        ),
+        (None, why) => {
+            let what = why.as_deref().unwrap_or("unknown");
+            check(id, Outcome::Warn, what)
+        }
+    }
+}
+
 /// A signal by its state; what a setting switches off is a warning, what the host can't do too.
 fn signal(signal: &Signal) -> Check {
     let outcome = match signal.state {
@@ -326,12 +375,16 @@ fn signal(signal: &Signal) -> Check {
 }
 
 fn self_test(test: &selftest::Test) -> Check {
-    let id = format!("self_test.{}", test.signal.as_str());
-    match test.verdict {
-        Verdict::Passed => check(id, Outcome::Pass, test.summary()),
-        Verdict::Failed => check(id, Outcome::Fail, test.summary()),
-        Verdict::NotTested => check(id, Outcome::Warn, test.summary()),
-    }
+    tested(test.signal.as_str(), test.verdict, test.summary())
+}
+
+fn tested(what: &str, verdict: Verdict, summary: String) -> Check {
+    let outcome = match verdict {
+        Verdict::Passed => Outcome::Pass,
+        Verdict::Failed => Outcome::Fail,
+        Verdict::NotTested => Outcome::Warn,
+    };
+    check(format!("self_test.{what}"), outcome, summary)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@ use super::*;
 use crate::host::capabilities::{BPF, Capabilities, PERFMON, SYS_PTRACE};
 use crate::host::lockdown::Security;
 use crate::host::surroundings::Surroundings;
+use model::snapshot::{Lost, MapUse};
 
 fn good() -> Facts {
     Facts {
@@ -20,6 +21,17 @@ fn good() -> Facts {
         },
         nodes: 2,
         map_bytes: Some(21 << 20),
+        maps: vec![MapUse {
+            name: "THREADS".to_owned(),
+            used: 2,
+            max: 8_192,
+        }],
+        lost: Lost {
+            rows: Some(0),
+            news: Some(0),
+            events: Some(0),
+            events_reason: None,
+        },
         signals: vec![standing(SignalName::Sched, SignalState::Attached, None)],
         ..Facts::default()
     }
@@ -73,6 +85,8 @@ fn ids_are_unique_and_stable() {
             "capability.sys_resource",
             "probes.load",
             "bounds.memory",
+            "bounds.rows",
+            "probes.missed",
             "signal.sched",
         ]
     );
@@ -148,6 +162,27 @@ fn what_each_host_lacks() {
             "bounds.memory",
             Outcome::Warn,
             "33.0 MiB",
+        ),
+        (
+            with(|f| f.lost.rows = Some(7)),
+            "bounds.rows",
+            Outcome::Fail,
+            "7 counts found no room, so others are too low; entries in use: THREADS 2 of 8192",
+        ),
+        (
+            with(|f| f.lost.events = Some(7)),
+            "probes.missed",
+            Outcome::Warn,
+            "7 events",
+        ),
+        (
+            with(|f| {
+                f.lost.events = None;
+                f.lost.events_reason = Some("an old kernel".into());
+            }),
+            "probes.missed",
+            Outcome::Warn,
+            "an old kernel",
         ),
         (
             with(|f| f.refused = Some("no".into())),

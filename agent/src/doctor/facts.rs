@@ -10,6 +10,7 @@ use crate::host::surroundings::{Surroundings, read_surroundings};
 use crate::host::topology::read_topology;
 use model::selftest;
 use model::signal::Signal;
+use model::snapshot::{Lost, MapUse};
 use std::path::Path;
 
 /// See the module's doc.
@@ -33,6 +34,10 @@ pub(crate) struct Facts {
     pub(crate) nodes: usize,
     /// Kernel memory of all maps, bytes; `None` when nothing is loaded.
     pub(crate) map_bytes: Option<u64>,
+    /// How full the maps are.
+    pub(crate) maps: Vec<MapUse>,
+    /// What was not counted so far.
+    pub(crate) lost: Lost,
     /// Why no eBPF is loaded; `None` when it is.
     pub(crate) refused: Option<String>,
     /// Every signal as it stands.

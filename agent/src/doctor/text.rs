@@ -42,19 +42,28 @@ pub(crate) fn self_test(report: &Report) -> String {
         if test.verdict == Verdict::NotTested {
             text.push_str(&wrapped(&format!("  {name:<12}  "), &test.summary(), 16));
         }
-        for row in &test.rows {
-            let mark = if row.ok { "" } else { "  <- FAIL" };
-            let line = format!(
-                "  {name:<12}  {:<20}  {:>11}  {:>11}  {:>10}{mark}",
-                row.of,
-                row.amount(Some(row.expected)),
-                row.amount(row.seen),
-                difference(row),
-            );
-            let _ = writeln!(text, "{}", line.trim_end());
+        for counted in &test.rows {
+            row(&mut text, name, counted);
         }
     }
+    let full = &report.full_map;
+    match &full.row {
+        Some(full) => row(&mut text, "full map", full),
+        None => text.push_str(&wrapped("  full map      ", &full.summary(), 16)),
+    }
     text
+}
+
+fn row(text: &mut String, name: &str, row: &Row) {
+    let mark = if row.ok { "" } else { "  <- FAIL" };
+    let line = format!(
+        "  {name:<12}  {:<20}  {:>11}  {:>11}  {:>10}{mark}",
+        row.of,
+        row.amount(Some(row.expected)),
+        row.amount(row.seen),
+        difference(row),
+    );
+    let _ = writeln!(text, "{}", line.trim_end());
 }
 
 fn difference(row: &Row) -> String {
@@ -147,6 +156,7 @@ mod tests {
                     row("bytes", 4096, None),
                 ],
             }],
+            full_map: model::selftest::full_map(256, Some(256)),
             took_ms: 412,
             memory_bytes: Some(14 << 20),
         };

@@ -20,6 +20,7 @@ pub(crate) fn read_host(root: &Root) -> Result<Host, Error> {
         numa_balancing: read_numa_balancing(root)?,
         agent: AgentCost::default(),
         lost: Lost::default(),
+        maps: Vec::new(),
     })
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod fixture;
 pub(crate) mod kernel;
 pub(crate) mod lockdown;
 pub(crate) mod numa_maps;
+pub(crate) mod own_bpf;
 pub(crate) mod pid_namespace;
 pub(crate) mod placement;
 pub(crate) mod process;

@@ -29,6 +29,8 @@ pub(crate) struct Options {
     pub(crate) forced: BTreeMap<SignalName, Mechanism>,
     /// Signals whose programs are taken away after they attached, so that the self-test has something to find.
     pub(crate) broken: BTreeSet<SignalName>,
+    /// Entries of maps by name, other than the machine's size would have; so that tests find one full.
+    pub(crate) entries: BTreeMap<String, u32>,
 }
 
 /// What the kernel side is made for.
@@ -52,6 +54,7 @@ impl Default for Options {
             btf: PathBuf::from("/sys/kernel/btf/vmlinux"),
             forced: BTreeMap::new(),
             broken: BTreeSet::new(),
+            entries: BTreeMap::new(),
         }
     }
 }
@@ -64,6 +67,8 @@ pub(crate) struct Attached {
     pub(crate) signals: Vec<Signal>,
     /// Why children are not followed; `None` when they are.
     pub(crate) lifecycle: Option<String>,
+    /// The maps of rows by name, and their entries.
+    pub(crate) entries: Vec<(&'static str, u32)>,
 }
 
 /// Why nothing can be attached at all; one line: what, why, what to do.
@@ -91,7 +96,8 @@ pub(crate) fn attach(host: &Host<'_>, options: &Options) -> Result<Attached, Att
     let layout = Layout::read(&options.btf, &names).map_err(AttachError::Layout)?;
     let btf = Btf::parse_file(&options.btf, aya::Endianness::default())
         .map_err(|error| AttachError::Btf(one_line(&error)))?;
-    let ebpf = load(host, &layout, &btf)?;
+    let entries = entries(host.bounds, &options.entries);
+    let ebpf = load(host, &entries, &layout, &btf)?;
     let mut attacher = Attacher {
         ebpf,
         layout: &layout,
@@ -118,7 +124,14 @@ pub(crate) fn attach(host: &Host<'_>, options: &Options) -> Result<Attached, Att
         ebpf,
         signals,
         lifecycle,
+        entries,
     })
+}
+
+fn entries(bounds: Bounds, asked: &BTreeMap<String, u32>) -> Vec<(&'static str, u32)> {
+    let maps = bounds.maps().into_iter();
+    maps.map(|(name, entries)| (name, asked.get(name).copied().unwrap_or(entries)))
+        .collect()
 }
 
 /// Tells the second rungs' programs what to count.
@@ -131,7 +144,12 @@ fn allow(ebpf: &mut Ebpf, bits: u32) -> Result<(), AttachError> {
     map.set(0, bits, 0).map_err(failed)
 }
 
-fn load(host: &Host<'_>, layout: &Layout, btf: &Btf) -> Result<Ebpf, AttachError> {
+fn load(
+    host: &Host<'_>,
+    entries: &[(&str, u32)],
+    layout: &Layout,
+    btf: &Btf,
+) -> Result<Ebpf, AttachError> {
     let table = host.slots.table(host.topology);
     let mut majors = [0u8; MAJORS];
     for major in &host.device_majors {
@@ -145,8 +163,8 @@ fn load(host: &Host<'_>, layout: &Layout, btf: &Btf) -> Result<Ebpf, AttachError
         .verifier_log_level(verifier_log_level());
     loader.override_global(agent_ebpf::global::SLOT_OF, table.as_slice(), true);
     loader.override_global(agent_ebpf::global::DEVICE_MAJORS, majors.as_slice(), true);
-    for (name, entries) in host.bounds.maps() {
-        loader.map_max_entries(name, entries);
+    for (name, entries) in entries {
+        loader.map_max_entries(name, *entries);
     }
     for (name, value) in &layout.globals {
         loader.override_global(name, value, true);

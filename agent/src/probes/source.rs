@@ -6,6 +6,7 @@ use super::reader::{Happened, Reader};
 use super::running::Threads;
 use agent_ebpf::Tracked;
 use anyhow::Result;
+use model::snapshot::MapUse;
 use std::collections::HashMap;
 
 /// See the module's doc.
@@ -80,6 +81,29 @@ impl Source {
         match self {
             Self::Kernel(reader) => reader.switches(),
             Self::Procfs(_) => None,
+        }
+    }
+
+    /// See [`Reader::fill_touch`]; `None` where there is no map.
+    pub(crate) fn fill_touch(&mut self) -> Option<u32> {
+        match self {
+            Self::Kernel(reader) => Some(reader.fill_touch()),
+            Self::Procfs(_) => None,
+        }
+    }
+
+    /// See [`Reader::empty_touch`].
+    pub(crate) fn empty_touch(&mut self, filled: u32, lost: u64) {
+        if let Self::Kernel(reader) = self {
+            reader.empty_touch(filled, lost);
+        }
+    }
+
+    /// See [`Reader::maps`]; procfs has none.
+    pub(crate) fn maps(&self, reading: &Reading, tracked: usize) -> Vec<MapUse> {
+        match self {
+            Self::Kernel(reader) => reader.maps(reading, tracked),
+            Self::Procfs(_) => Vec::new(),
         }
     }
 

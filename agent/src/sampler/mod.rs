@@ -15,6 +15,7 @@ use crate::host::capabilities::read_capabilities;
 use crate::host::cpu_time::{CpuTime, busy_by_node, read_cpu_times};
 use crate::host::devices::read_device_majors;
 use crate::host::kernel::{read_host, read_numa_balancing, read_pid_max};
+use crate::host::own_bpf::OwnBpf;
 use crate::host::pid_namespace::require_host_pids;
 use crate::host::process::{ProcessDir, ancestors, descendants, own_pid};
 use crate::host::root::Root;
@@ -219,13 +220,23 @@ impl Sampler {
         self.let_go(&processes);
         let (rows, news) = self.source.lost();
         let rows = rows.map(|rows| rows + self.unwatched);
-        self.host.lost = Lost { rows, news };
+        let own = OwnBpf::read(&self.root);
+        let missed = match self.refused {
+            Some(_) => Err("there are no probes"),
+            None => own.missed(),
+        };
+        self.host.lost = Lost {
+            rows,
+            news,
+            events: missed.ok(),
+            events_reason: missed.err().map(str::to_owned),
+        };
         let faults = read_page_faults(&self.root)
             .zip(self.faults_at_start)
             .and_then(|(now, then)| now.checked_sub(then));
         self.host.agent = AgentCost {
             probes_time_ns: probes_time_ns(probe_runs(self.source.switches(), faults, &signals)),
-            ..read_self_cost(&self.root)
+            ..read_self_cost(&self.root, &own)
         };
         processes.sort_by_key(|p| (p.pid, p.start_time));
         Ok(Snapshot {
@@ -385,6 +396,7 @@ impl Sampler {
         self.ledger.absorb(&reading);
         // Read after the rows: a child that was forked meanwhile is known.
         let tracked = self.source.tracked()?;
+        self.host.maps = self.source.maps(&reading, tracked.len());
         let mut known: HashSet<u64> = tracked.values().map(|entry| entry.cookie).collect();
         known.extend(self.watched.keys());
         for (id, nodes) in self.ledger.retain(&known) {

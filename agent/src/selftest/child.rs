@@ -3,10 +3,14 @@
 //! It is told a [`Task`] in one line on stdin, gets ready and says so with its pid, and begins at the next line. Its
 //! [`Truth`] is one line too. Then it stays as it is until stdin ends, so that its memory can be looked at.
 
+use super::driver::Device;
 use super::plan::{
-    BALANCED_PAGES, BURN_NS, PAGES, PINNED_PAGES, Place, Plan, RESIDENT_PAGES, ROUNDS, SHARED_PAGES,
+    BALANCED_PAGES, BURN_NS, DRIVER_PAGES, FULL_PAGES, PAGES, PINNED_PAGES, Place, Plan,
+    RESIDENT_PAGES, ROUNDS, SHARED_PAGES, SWAP_PAGES,
 };
-use super::sys::{Memfd, PAGE, Pins, Region, cpu_time_ns, current_node, die_with_parent, run_on};
+use super::sys::{
+    Memfd, PAGE, Pins, Region, allocate_on, cpu_time_ns, current_node, die_with_parent, run_on,
+};
 use crate::host::process::own_pid;
 use crate::host::root::Root;
 use crate::host::status;
@@ -17,6 +21,7 @@ use model::signal::SignalName;
 use model::topology::NodeId;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What a process is to do.
@@ -157,6 +162,10 @@ fn touch(plan: &Plan) -> Result<()> {
     if plan.pin {
         drop(pin(&mut rehearsal, &[home]));
     }
+    if let Some(device) = &plan.driver {
+        drop(driver(&mut rehearsal, device, &[home]));
+    }
+    let full = Region::private(FULL_PAGES)?;
     rehearsal.truth.memory_bytes = most_resident_bytes();
     drop(serde_json::to_vec(&rehearsal.truth)?);
     drop(rehearsal);
@@ -184,6 +193,11 @@ fn touch(plan: &Plan) -> Result<()> {
         resident.push(region);
     }
     let pins = plan.pin.then(|| pin(&mut thread, &plan.memory));
+    let device = plan.driver.as_deref();
+    let device = device.map(|device| driver(&mut thread, device, &plan.memory));
+    if plan.swap {
+        swap(&mut thread, home)?;
+    }
     for _ in 0..ROUNDS {
         for place in &plan.places {
             thread.go_to(place)?;
@@ -198,9 +212,13 @@ fn touch(plan: &Plan) -> Result<()> {
     // The last word, for saying the others takes time too.
     thread.count();
     say(&(thread.truth.cpu_time_ns_by_node, thread.truth.under_way_ns))?;
-    // Ends with stdin; until then everything stays where it is.
-    let _ = line();
-    drop((pins, resident));
+    // Until stdin ends everything stays where it is.
+    if line().is_ok() {
+        full.touch();
+        say(&full.nodes()?.iter().flatten().count())?;
+        let _ = line();
+    }
+    drop((pins, device, resident));
     Ok(())
 }
 
@@ -276,6 +294,52 @@ fn pin(thread: &mut Thread, memory: &[NodeId]) -> Option<(Pins, Vec<Region>)> {
             None
         }
     }
+}
+
+/// Has a device's driver allocate pages on each node; they stay as long as the result lives.
+fn driver(thread: &mut Thread, device: &Path, memory: &[NodeId]) -> Option<Device> {
+    let mut made = || -> Result<Device> {
+        let device = Device::open(device).with_context(|| device.display().to_string())?;
+        for node in memory {
+            allocate_on(Some(*node)).context("set_mempolicy")?;
+            device.allocate(DRIVER_PAGES).context("its ioctl")?;
+            let pages = thread.truth.driver_allocated.entry(*node).or_default();
+            *pages += DRIVER_PAGES as u64;
+        }
+        Ok(device)
+    };
+    let made = made();
+    let back = allocate_on(None).context("set_mempolicy");
+    match made.and_then(|device| back.map(|()| device)) {
+        Ok(device) => Some(device),
+        Err(error) => {
+            thread.truth.driver_allocated.clear();
+            let why = format!("no buffer can be made: {error:#}");
+            thread.truth.not_made.insert(SignalName::DriverAlloc, why);
+            None
+        }
+    }
+}
+
+/// Pages that go to swap and are touched again, as many as go.
+fn swap(thread: &mut Thread, node: NodeId) -> Result<()> {
+    let region = bound(SWAP_PAGES, node)?;
+    region.touch();
+    touched(&mut thread.truth.first_touch, thread.node, &region)?;
+    let mut out = 0;
+    // Pages that wait in a CPU's list for the LRU don't go at once; and a kernel before 5.4 lets none.
+    for _ in 0..20 {
+        if region.page_out().is_err() {
+            break;
+        }
+        out = region.nodes()?.iter().filter(|n| n.is_none()).count();
+        if out == SWAP_PAGES {
+            break;
+        }
+    }
+    region.touch();
+    thread.truth.swapped_in += out as u64;
+    Ok(())
 }
 
 /// Has NUMA balancing bring pages from one node to another.

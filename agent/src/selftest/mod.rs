@@ -4,6 +4,7 @@
 //! is watched, uses the reader that watches later, and takes its processes' rows away again.
 
 pub(crate) mod child;
+mod driver;
 mod plan;
 pub(crate) mod process;
 mod sys;
@@ -12,7 +13,7 @@ use crate::host::process::ProcessDir;
 use crate::host::root::Root;
 use crate::host::status;
 use crate::probes::assemble::Meaning;
-use crate::probes::ledger::{Ledger, ProcessAccount};
+use crate::probes::ledger::{Ledger, ProcessAccount, ThreadId};
 use crate::probes::procfs_threads::ProcfsThreads;
 use crate::probes::running::Owner;
 use crate::probes::source::Source;
@@ -20,8 +21,8 @@ use crate::sampler::placement::Placements;
 use anyhow::{Context, Result};
 use child::Task;
 use model::process::{ByNode, MemoryKind, Placement};
-use model::selftest::{Report, Seen, Truth, judge};
-use model::signal::SignalName;
+use model::selftest::{FullMap, Report, Seen, Truth, full_map as judge_full_map, judge};
+use model::signal::{Signal, SignalName};
 use plan::Plan;
 use process::Process;
 use std::collections::{BTreeMap, HashSet};
@@ -53,9 +54,11 @@ pub(crate) fn run(host: &mut Host<'_>) -> Report {
     let outcome = events(host, &mut watched);
     let signals = host.meaning.signals;
     let mut memory_bytes = None;
+    let mut full_map = FullMap::not_tested("no event could be made");
     let tests = match outcome {
-        Ok((truth, seen)) => {
+        Ok((truth, seen, full)) => {
             memory_bytes = truth.memory_bytes;
+            full_map = full;
             judge(&truth, &seen, signals)
         }
         Err(error) => {
@@ -71,6 +74,7 @@ pub(crate) fn run(host: &mut Host<'_>) -> Report {
     forget(host, &watched);
     Report {
         tests,
+        full_map,
         took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         memory_bytes,
     }
@@ -79,7 +83,7 @@ pub(crate) fn run(host: &mut Host<'_>) -> Report {
 /// A process whose events are counted: pid and cookie.
 type Counted = (u32, u64);
 
-fn events(host: &mut Host<'_>, watched: &mut Vec<Counted>) -> Result<(Truth, Seen)> {
+fn events(host: &mut Host<'_>, watched: &mut Vec<Counted>) -> Result<(Truth, Seen, FullMap)> {
     let live = |host: &Host<'_>, name| {
         host.meaning
             .signals
@@ -88,9 +92,17 @@ fn events(host: &mut Host<'_>, watched: &mut Vec<Counted>) -> Result<(Truth, See
     };
     let mut plan = plan_for(host)?;
     plan.pin = live(host, SignalName::Pin);
+    plan.swap = live(host, SignalName::FirstTouch) && swap_is_on(host.root);
 
     let balancing = [SignalName::Hint, SignalName::Migration, SignalName::Scan];
     let mut truth = Truth::default();
+    match driver::render_node(host.root) {
+        Ok(node) if live(host, SignalName::DriverAlloc) => plan.driver = Some(node),
+        Ok(_) => {}
+        Err(why) => {
+            truth.not_made.insert(SignalName::DriverAlloc, why);
+        }
+    }
     let mut balanced = None;
     let why = if !balancing.iter().any(|name| live(host, *name)) {
         Some("no such signal".to_owned())
@@ -127,14 +139,8 @@ fn events(host: &mut Host<'_>, watched: &mut Vec<Counted>) -> Result<(Truth, See
     let mut ledger = Ledger::default();
     read(host, &mut ledger, watched)?;
     let account = ledger.process(touching.1).clone();
-    drop(touching);
-
     let mut seen = seen(&host.meaning, &account);
     seen.resident_bytes = grown(anonymous(&before), anonymous(&after));
-    let why = "it takes a GPU or an RDMA device, and those are left alone";
-    truth
-        .not_made
-        .insert(SignalName::DriverAlloc, why.to_owned());
     if let Some((mut process, cookie)) = balanced {
         match process.answer::<Truth>(Instant::now() + PATIENCE) {
             Ok(told) => {
@@ -154,7 +160,45 @@ fn events(host: &mut Host<'_>, watched: &mut Vec<Counted>) -> Result<(Truth, See
             }
         }
     }
-    Ok((truth, seen))
+    // Last: nothing else is to find its map full.
+    let full = full_map(host, touching, &ledger);
+    Ok((truth, seen, full))
+}
+
+/// Has a process touch pages while the map of page-fault rows is full. Its own rows go first, or it would need no room.
+fn full_map(host: &mut Host<'_>, touching: (Process, u64), ledger: &Ledger) -> FullMap {
+    let signals = host.meaning.signals;
+    let first_touch = signals.iter().find(|s| s.name == SignalName::FirstTouch);
+    if !first_touch.is_some_and(Signal::is_live) {
+        return FullMap::not_tested("the signal first_touch is unavailable");
+    }
+    let (mut process, cookie) = touching;
+    let id = ThreadId {
+        tid: process.pid,
+        cookie,
+    };
+    host.source.delete(&id, &ledger.nodes(&id));
+    let before = host.source.lost().0;
+    let Some(filled) = host.source.fill_touch() else {
+        return FullMap::not_tested("there is no map");
+    };
+    let touched = process
+        .go()
+        .and_then(|()| process.answer::<u64>(Instant::now() + PATIENCE));
+    asleep(host.root, process.pid);
+    let grown = |before: u64| Some(host.source.lost().0?.saturating_sub(before));
+    let lost = before.and_then(grown);
+    host.source.empty_touch(filled, lost.unwrap_or(0));
+    match touched {
+        Ok(pages) => judge_full_map(pages, lost),
+        Err(error) => FullMap::not_tested(format!("{error:#}")),
+    }
+}
+
+fn swap_is_on(root: &Root) -> bool {
+    let swaps = crate::host::root::read(&root.proc("swaps")).unwrap_or_default();
+    // Below the head.
+    swaps.lines().nth(1).is_some()
 }
 
 fn plan_for(host: &Host<'_>) -> Result<Plan> {
@@ -190,7 +234,7 @@ fn follow(
 
 /// Returns once a process sleeps: until then its last slice is not in its row.
 fn asleep(root: &Root, pid: u32) {
-    let end = Instant::now() + Duration::from_millis(500);
+    let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
         let state = ProcessDir::open(root, pid).and_then(|dir| dir.thread_state(pid));
         if !matches!(state, Ok(('R', _))) {
@@ -223,6 +267,7 @@ fn seen(meaning: &Meaning<'_>, account: &ProcessAccount) -> Seen {
         moves: meaning.moves(&account.by_node),
         touches: meaning.touches(&account.by_node),
         pinned_pages: meaning.pins_made(&account.by_node).by_node,
+        driver_allocated: meaning.driver_allocated(&account.by_node).by_node,
         ..Seen::default()
     }
 }

@@ -3,6 +3,7 @@
 use crate::host::cpulist;
 use model::topology::{Node, NodeId, Topology};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Pages of 4 KiB for each pair of nodes.
 pub(crate) const PAGES: usize = 512;
@@ -12,6 +13,12 @@ pub(crate) const SHARED_PAGES: usize = 256;
 pub(crate) const RESIDENT_PAGES: usize = 256;
 /// Pages pinned on each node.
 pub(crate) const PINNED_PAGES: usize = 64;
+/// Pages that a device's driver allocates on each node.
+pub(crate) const DRIVER_PAGES: usize = 512;
+/// Pages that go to swap and come back.
+pub(crate) const SWAP_PAGES: usize = 64;
+/// Pages that are touched while their map is full.
+pub(crate) const FULL_PAGES: usize = 256;
 /// Pages that NUMA balancing is to move.
 pub(crate) const BALANCED_PAGES: usize = 2_048;
 /// How often a thread goes round all nodes.
@@ -47,6 +54,10 @@ pub(crate) struct Plan {
     pub(crate) balance: Option<(usize, usize)>,
     /// Whether pages are pinned: there is a signal that would see it.
     pub(crate) pin: bool,
+    /// The device whose driver is asked for buffers.
+    pub(crate) driver: Option<PathBuf>,
+    /// Whether pages are sent to swap: there is one.
+    pub(crate) swap: bool,
 }
 
 impl Plan {
@@ -86,6 +97,8 @@ impl Plan {
             places,
             memory,
             pin: false,
+            driver: None,
+            swap: false,
         }
     }
 }

@@ -60,6 +60,27 @@ pub(crate) fn cpu_time_ns() -> u64 {
         + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
+/// What the kernel allocates for the caller comes from this node and no other; from wherever without one.
+pub(crate) fn allocate_on(node: Option<NodeId>) -> Result<()> {
+    let mask = node.map(mask_of).transpose()?;
+    let (policy, start, bits) = match &mask {
+        Some(mask) => (libc::MPOL_BIND, mask.as_ptr(), mask.len() * 64 + 1),
+        None => (libc::MPOL_DEFAULT, std::ptr::null(), 0),
+    };
+    // SAFETY: the kernel reads as many bits as the mask has.
+    result(unsafe { libc::syscall(libc::SYS_set_mempolicy, policy, start, bits) })
+}
+
+/// One node as the kernel's calls take nodes.
+fn mask_of(node: NodeId) -> Result<[u64; 16]> {
+    let mut mask = [0; 16];
+    let Some(word) = mask.get_mut(node as usize / 64) else {
+        return Err(Error::from_raw_os_error(libc::EINVAL));
+    };
+    *word = 1 << (node % 64);
+    Ok(mask)
+}
+
 /// Whole pages of memory, unmapped on drop.
 #[derive(Debug)]
 pub(crate) struct Region {
@@ -114,12 +135,7 @@ impl Region {
 
     /// Its pages come from this node and no other.
     pub(crate) fn bind(&self, node: NodeId) -> Result<()> {
-        let mut mask = [0u64; 16];
-        let index = node as usize / 64;
-        let Some(word) = mask.get_mut(index) else {
-            return Err(Error::from_raw_os_error(libc::EINVAL));
-        };
-        *word = 1 << (node % 64);
+        let mask = mask_of(node)?;
         // SAFETY: the mapping is this region's own, and the kernel reads as many bits as the mask has.
         let done = unsafe {
             libc::syscall(
@@ -142,6 +158,12 @@ impl Region {
             // SAFETY: within the mapping.
             unsafe { self.start.add(page * PAGE).write_volatile(1) };
         }
+    }
+
+    /// Sends its pages to swap, as many as go.
+    pub(crate) fn page_out(&self) -> Result<()> {
+        // SAFETY: the mapping is this region's own; its content comes back with the next touch.
+        result(unsafe { libc::madvise(self.start.cast(), self.bytes(), libc::MADV_PAGEOUT) }.into())
     }
 
     /// The node of each page, by `move_pages`; `None` for one that isn't resident.

@@ -170,6 +170,16 @@ pub static METRICS: &[Metric] = &[
         stability: Stability::Development,
         getter: Getter::Host(|snapshot| one(snapshot.host.lost.rows.map(Value::Integer))),
     },
+    Metric {
+        name: "numawatch.agent.missed_events",
+        unit: "{event}",
+        instrument: Instrument::Counter,
+        number: Number::Integer,
+        description: "Events at which the kernel did not run a probe, because one was running on that CPU already.",
+        attributes: &[],
+        stability: Stability::Development,
+        getter: Getter::Host(|snapshot| one(snapshot.host.lost.events.map(Value::Integer))),
+    },
 ];
 
 fn seconds(ns: u64) -> f64 {

@@ -165,6 +165,8 @@ fn every_point_has_the_documented_attributes_values_and_number() {
     snapshot.host.lost = Lost {
         rows: Some(1),
         news: Some(1),
+        events: Some(1),
+        events_reason: None,
     };
     for metric in METRICS {
         let points = metric.points(&snapshot, &snapshot.processes);

@@ -174,11 +174,7 @@ fn cost(pair: Option<&Pair>, width: usize) -> Vec<Part> {
         return Vec::new();
     };
     let mut parts = Vec::new();
-    let lost = pair.now.host.lost;
-    let lost = lost
-        .rows
-        .unwrap_or(0)
-        .saturating_add(lost.news.unwrap_or(0));
+    let lost = pair.now.host.lost.sum();
     if lost > 0 {
         parts.push((format!("{} LOST{GAP}", format::count(lost)), Tone::Bad));
     }

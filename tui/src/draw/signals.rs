@@ -136,7 +136,7 @@ fn coverage(snapshot: &Snapshot, theme: &Theme, width: usize) -> Vec<Line<'stati
 
 fn cost(snapshot: &Snapshot, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     let agent = &snapshot.host.agent;
-    let lost = snapshot.host.lost;
+    let lost = &snapshot.host.lost;
     let tone = |lost: Option<u64>| match lost {
         Some(1..) => Tone::Bad,
         _ => Tone::Plain,
@@ -162,5 +162,30 @@ fn cost(snapshot: &Snapshot, theme: &Theme, width: usize) -> Vec<Line<'static>> 
     say("lost, maps full", rows, tone(lost.rows));
     let news = format::or_dash(lost.news, format::count);
     say("lost, ring full", news, tone(lost.news));
+    let events = match (lost.events, &lost.events_reason) {
+        (None, Some(why)) => format!(
+            "{}: {}",
+            format::or_dash(None, format::count),
+            text::clean(why)
+        ),
+        (events, _) => format::or_dash(events, format::count),
+    };
+    say("missed by probes", events, tone(lost.events));
+    // The one that will be full first.
+    let fullest = snapshot.host.maps.iter().max_by_key(|map| map.percent());
+    if let Some(map) = fullest {
+        let value = format!(
+            "{} of {} in {}",
+            format::count(map.used),
+            format::count(map.max),
+            text::clean(&map.name)
+        );
+        let tone = if map.used >= map.max {
+            Tone::Bad
+        } else {
+            Tone::Plain
+        };
+        say("rows in use", value, tone);
+    }
     lines
 }

@@ -308,6 +308,7 @@ fn absurd() -> Snapshot {
     snapshot.host.agent.cpu_time_ns = Some(u64::MAX);
     snapshot.host.lost.rows = Some(u64::MAX);
     snapshot.host.lost.news = Some(u64::MAX);
+    snapshot.host.lost.events = Some(u64::MAX);
     snapshot
 }
 

@@ -9,7 +9,7 @@ use model::process::{
 };
 use model::signal::{Signal, SignalName};
 use model::snapshot::{
-    AgentCost, BalancingCounters, Coverage, Host, Lost, SCHEMA_VERSION, Snapshot,
+    AgentCost, BalancingCounters, Coverage, Host, Lost, MapUse, SCHEMA_VERSION, Snapshot,
 };
 use model::time::Timestamp;
 use model::topology::{Node, NodeId, Topology};
@@ -254,7 +254,14 @@ fn snapshot(
             lost: Lost {
                 rows: Some(0),
                 news: Some(0),
+                events: Some(0),
+                events_reason: None,
             },
+            maps: vec![MapUse {
+                name: "THREADS".to_owned(),
+                used: 96,
+                max: 8_192,
+            }],
         },
         topology: Topology {
             nodes: (0..nodes).map(|n| node(n, sockets, nodes, tick)).collect(),

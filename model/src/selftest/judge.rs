@@ -1,242 +1,26 @@
-//! The self-test's judgement: events that were made on purpose beside what the live probes saw of them.
-//!
-//! Whoever makes the events tells the [`Truth`]: where each page lies is `move_pages`' own answer, where a thread ran is
-//! `getcpu`'s, CPU time is the thread's own clock's. [`judge`] compares.
+//! Lays what was seen beside what was done.
 
-use crate::process::{ByNode, Migrations, Moves, Touches};
-use crate::signal::{Mechanism, Signal, SignalName, SignalState};
-use crate::topology::NodeId;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use super::events::{Pair, Pairs, Seen, Truth, count};
+use super::report::{FullMap, Row, Test, Verdict};
+use crate::process::ByNode;
+use crate::signal::{Mechanism, Signal, SignalName};
 
 /// What may be missing or too much of pages that were touched, mapped or pinned, per cent.
-pub const PAGES_PERCENT: u64 = 1;
+const PAGES_PERCENT: u64 = 1;
 /// Pages that the process may touch beside those that it was told to: its stack, its heap.
-pub const PAGES_BESIDE: u64 = 32;
+const PAGES_BESIDE: u64 = 32;
 /// And pages of files that the kernel maps around each fault on the program's own code.
-pub const MAP_PAGES_BESIDE: u64 = 128;
+const MAP_PAGES_BESIDE: u64 = 128;
 /// Moves that may be missing or too many: the first placement of a thread is not always seen.
-pub const MOVES_BESIDE: u64 = 2;
+const MOVES_BESIDE: u64 = 2;
 /// What may be missing or too much of CPU time, per cent.
-pub const CPU_PERCENT: u64 = 2;
+const CPU_PERCENT: u64 = 2;
 /// And nanoseconds beside: the clock is read a little before the thread leaves its CPU.
-pub const CPU_BESIDE_NS: u64 = 10_000_000;
+const CPU_BESIDE_NS: u64 = 10_000_000;
 /// Hint faults and migrations may be more than the pages that were seen to arrive, per cent: some are touched twice.
-pub const BALANCING_PERCENT_MORE: u64 = 50;
+const BALANCING_PERCENT_MORE: u64 = 50;
 /// And pages beside: the process's own code and heap are scanned too.
-pub const BALANCING_PAGES_BESIDE: u64 = 1_024;
-
-/// Counts by (from, to): (CPU node, memory node) of touches, (node before, node now) of moves and migrations.
-pub type Pairs = Vec<Pair>;
-
-/// One count of a pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pair {
-    /// Node of the CPU, or the node before.
-    pub from: NodeId,
-    /// Node of the memory, or the node now.
-    pub to: NodeId,
-    /// Pages of 4 KiB, or moves.
-    pub count: u64,
-}
-
-/// What was done, by whoever did it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Truth {
-    /// On-CPU nanoseconds by node.
-    pub cpu_time_ns_by_node: ByNode,
-    /// Nanoseconds of these during which the thread was under way from one node to another.
-    pub under_way_ns: u64,
-    /// Moves.
-    pub moves: Pairs,
-    /// Pages that were allocated by a touch.
-    pub first_touch: Pairs,
-    /// Pages of shared memory that a touch brought into being.
-    pub map_new: Pairs,
-    /// Pages of shared memory that were there already, and were mapped by a touch.
-    pub map_old: Pairs,
-    /// Pages that were pinned, by node.
-    pub pinned_pages: ByNode,
-    /// Bytes that became resident and stayed, by node.
-    pub resident_bytes: ByNode,
-    /// Pages that NUMA balancing brought from one node to another.
-    pub migrated: Pairs,
-    /// The largest resident set of the process that did it, bytes.
-    pub memory_bytes: Option<u64>,
-    /// Kinds of events that could not be made, and why.
-    pub not_made: BTreeMap<SignalName, String>,
-}
-
-impl Truth {
-    /// Takes over what another process did.
-    pub fn add(&mut self, other: Self) {
-        for (mine, theirs) in [
-            (&mut self.cpu_time_ns_by_node, other.cpu_time_ns_by_node),
-            (&mut self.pinned_pages, other.pinned_pages),
-            (&mut self.resident_bytes, other.resident_bytes),
-        ] {
-            for (node, n) in theirs {
-                *mine.entry(node).or_default() += n;
-            }
-        }
-        for (mine, theirs) in [
-            (&mut self.moves, other.moves),
-            (&mut self.first_touch, other.first_touch),
-            (&mut self.map_new, other.map_new),
-            (&mut self.map_old, other.map_old),
-            (&mut self.migrated, other.migrated),
-        ] {
-            for pair in theirs {
-                count(mine, pair.from, pair.to, pair.count);
-            }
-        }
-        self.under_way_ns += other.under_way_ns;
-        self.memory_bytes = self.memory_bytes.max(other.memory_bytes);
-        self.not_made.extend(other.not_made);
-    }
-}
-
-/// Adds to a pair.
-pub fn count(pairs: &mut Pairs, from: NodeId, to: NodeId, count: u64) {
-    match pairs.iter_mut().find(|p| (p.from, p.to) == (from, to)) {
-        Some(pair) => pair.count += count,
-        None => pairs.push(Pair { from, to, count }),
-    }
-}
-
-/// What the probes saw of the same processes.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
-    /// On-CPU nanoseconds by node.
-    pub cpu_time_ns_by_node: Option<ByNode>,
-    /// Moves.
-    pub moves: Moves,
-    /// Touches.
-    pub touches: Touches,
-    /// Migrations and hint touches are those of the process that was balanced.
-    pub hint: Touches,
-    /// As above.
-    pub migrations: Migrations,
-    /// Nanoseconds of the scan, of the same process.
-    pub scan_time_ns: Option<u64>,
-    /// Pins made, pages by node.
-    pub pinned_pages: Option<ByNode>,
-    /// Growth of the placement, bytes by node.
-    pub resident_bytes: Option<ByNode>,
-}
-
-/// How a signal's test came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Every count is within its tolerance.
-    Passed,
-    /// One isn't: the signal is unreliable.
-    Failed,
-    /// No event could be made, or there is no signal; the reason says why.
-    NotTested,
-}
-
-/// One count of a signal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
-    /// Of what: a pair, a node, or all.
-    pub of: String,
-    /// `pages`, `moves`, `ns` or `bytes`.
-    pub unit: String,
-    /// What was done.
-    pub expected: u64,
-    /// What was seen; `None` when the signal gave no number.
-    pub seen: Option<u64>,
-    /// Seen less expected.
-    pub difference: Option<i64>,
-    /// Whether that is within the tolerance.
-    pub ok: bool,
-}
-
-impl Row {
-    /// A number of the row with its unit, as people read it.
-    #[must_use]
-    pub fn amount(&self, value: Option<u64>) -> String {
-        match (value, self.unit.as_str()) {
-            (None, _) => "none".to_owned(),
-            // A least one, and what was seen of it.
-            (Some(ns), "ns") if ns < 10_000 => format!("{ns} ns"),
-            (Some(ns), "ns") => format!("{:.1} ms", ns as f64 / 1e6),
-            (Some(bytes), "bytes") => format!("{} KiB", bytes >> 10),
-            (Some(n), unit) => format!("{n} {unit}"),
-        }
-    }
-}
-
-/// One signal's test.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Test {
-    /// Which.
-    pub signal: SignalName,
-    /// How it came out.
-    pub verdict: Verdict,
-    /// Why it failed or was not made; `None` when it passed.
-    pub reason: Option<String>,
-    /// What was compared.
-    pub rows: Vec<Row>,
-}
-
-impl Test {
-    /// In one line.
-    #[must_use]
-    pub fn summary(&self) -> String {
-        let reason = self.reason.as_deref().unwrap_or_default();
-        match self.verdict {
-            Verdict::Passed => {
-                let n = self.rows.len();
-                let counts = if n == 1 { "count" } else { "counts" };
-                format!("passed: {n} {counts} as expected")
-            }
-            Verdict::Failed => format!("failed: {reason}"),
-            Verdict::NotTested => format!("not tested: {reason}"),
-        }
-    }
-}
-
-/// The whole self-test.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
-    /// One for each signal.
-    pub tests: Vec<Test>,
-    /// How long it took, milliseconds.
-    pub took_ms: u64,
-    /// The largest resident set of a process that made events, bytes.
-    pub memory_bytes: Option<u64>,
-}
-
-impl Report {
-    /// A signal's test.
-    #[must_use]
-    pub fn test(&self, signal: SignalName) -> Option<&Test> {
-        self.tests.iter().find(|test| test.signal == signal)
-    }
-
-    /// The signal as it stands after its test: one that failed is unreliable, and says why.
-    #[must_use]
-    pub fn mark(&self, signal: &Signal) -> Signal {
-        let failed = self
-            .test(signal.name)
-            .filter(|t| t.verdict == Verdict::Failed && signal.is_live());
-        let Some(test) = failed else {
-            return signal.clone();
-        };
-        let why = test.reason.as_deref().unwrap_or_default();
-        Signal {
-            state: SignalState::Unreliable,
-            reason: Some(match &signal.reason {
-                Some(reason) => format!("self-test: {why}; {reason}"),
-                None => format!("self-test: {why}"),
-            }),
-            ..signal.clone()
-        }
-    }
-}
+const BALANCING_PAGES_BESIDE: u64 = 1_024;
 
 /// Compares, signal by signal. `signals` are those that were measured by, as they stand under the host's settings.
 #[must_use]
@@ -259,6 +43,24 @@ pub fn judge(truth: &Truth, seen: &Seen, signals: &[Signal]) -> Vec<Test> {
         .collect()
 }
 
+/// Whether touches that found no room were counted, one by one: `touched` pages while a map was full, `lost` counts.
+#[must_use]
+pub fn full_map(touched: u64, lost: Option<u64>) -> FullMap {
+    let row = bounded(
+        "touches without room",
+        "counts",
+        touched,
+        lost,
+        some_more(touched, PAGES_BESIDE),
+    );
+    let (verdict, reason) = verdict_of(std::slice::from_ref(&row));
+    FullMap {
+        verdict,
+        reason,
+        row: Some(row),
+    }
+}
+
 fn not_tested(signal: SignalName, why: &str) -> Test {
     Test {
         signal,
@@ -269,29 +71,31 @@ fn not_tested(signal: SignalName, why: &str) -> Test {
 }
 
 fn decided(signal: SignalName, rows: Vec<Row>) -> Test {
-    let wrong: Vec<&Row> = rows.iter().filter(|row| !row.ok).collect();
-    let reason = wrong.first().map(|row| {
-        let more = match wrong.len() {
-            1 => String::new(),
-            n => format!(", and {} more", n - 1),
-        };
-        format!(
-            "{}: expected {}, saw {}{more}",
-            row.of,
-            row.amount(Some(row.expected)),
-            row.amount(row.seen)
-        )
-    });
+    let (verdict, reason) = verdict_of(&rows);
     Test {
         signal,
-        verdict: if reason.is_some() {
-            Verdict::Failed
-        } else {
-            Verdict::Passed
-        },
+        verdict,
         reason,
         rows,
     }
+}
+
+fn verdict_of(rows: &[Row]) -> (Verdict, Option<String>) {
+    let wrong: Vec<&Row> = rows.iter().filter(|row| !row.ok).collect();
+    let Some(row) = wrong.first() else {
+        return (Verdict::Passed, None);
+    };
+    let more = match wrong.len() {
+        1 => String::new(),
+        n => format!(", and {} more", n - 1),
+    };
+    let reason = format!(
+        "{}: expected {}, saw {}{more}",
+        row.of,
+        row.amount(Some(row.expected)),
+        row.amount(row.seen)
+    );
+    (Verdict::Failed, Some(reason))
 }
 
 fn rows(truth: &Truth, seen: &Seen, signal: &Signal) -> Vec<Row> {
@@ -299,13 +103,15 @@ fn rows(truth: &Truth, seen: &Seen, signal: &Signal) -> Vec<Row> {
         SignalName::Sched => sched(truth, seen, signal.mechanism),
         SignalName::FirstTouch => {
             let touch = &seen.touches.first_touch;
-            pages(
+            let mut rows = pages(
                 PAGES_BESIDE,
                 &truth.first_touch,
                 told(touch),
                 touch.pages,
                 touch.unknown_node_pages,
-            )
+            );
+            rows.extend(swap(truth, seen, signal.mechanism));
+            rows
         }
         SignalName::Map => {
             let touch = &seen.touches.map;
@@ -374,22 +180,39 @@ fn rows(truth: &Truth, seen: &Seen, signal: &Signal) -> Vec<Row> {
             "pages",
             |n| (n - n * PAGES_PERCENT / 100, n + n * PAGES_PERCENT / 100),
         ),
-        SignalName::DriverAlloc => Vec::new(),
+        SignalName::DriverAlloc => by_node(
+            &truth.driver_allocated,
+            seen.driver_allocated.as_ref(),
+            "pages",
+            |n| some_more(n, PAGES_BESIDE),
+        ),
         SignalName::Placement => {
             let beside = PAGES_BESIDE * 4096;
             by_node(
                 &truth.resident_bytes,
                 seen.resident_bytes.as_ref(),
                 "bytes",
-                |n| {
-                    (
-                        n - n * PAGES_PERCENT / 100,
-                        n + n * PAGES_PERCENT / 100 + beside,
-                    )
-                },
+                |n| some_more(n, beside),
             )
         }
     }
+}
+
+/// Pages from swap, where some went there; the tracepoints don't see those that the swap cache still has.
+fn swap(truth: &Truth, seen: &Seen, mechanism: Option<Mechanism>) -> Option<Row> {
+    let expected = truth.swapped_in;
+    let told = matches!(mechanism, Some(Mechanism::Fentry | Mechanism::Kprobe));
+    (told && expected > 0).then(|| {
+        let found = seen.touches.swap_in_pages;
+        let bounds = some_more(expected, PAGES_BESIDE);
+        bounded("from swap", "pages", expected, found, bounds)
+    })
+}
+
+/// From one per cent less to one per cent more, and so many beside.
+fn some_more(n: u64, beside: u64) -> (u64, u64) {
+    let percent = n * PAGES_PERCENT / 100;
+    (n - percent, n + percent + beside)
 }
 
 fn sched(truth: &Truth, seen: &Seen, mechanism: Option<Mechanism>) -> Vec<Row> {
@@ -457,12 +280,7 @@ fn pages(
     all: Option<u64>,
     unknown: Option<u64>,
 ) -> Vec<Row> {
-    let more = |n: u64| {
-        (
-            n - n * PAGES_PERCENT / 100,
-            n + n * PAGES_PERCENT / 100 + beside,
-        )
-    };
+    let more = |n: u64| some_more(n, beside);
     let total: u64 = expected.iter().map(|p| p.count).sum();
     if total == 0 {
         return Vec::new();
@@ -564,5 +382,5 @@ fn row(of: &str, unit: &str, expected: u64, seen: Option<u64>, ok: bool) -> Row 
 }
 
 #[cfg(test)]
-#[path = "selftest_tests.rs"]
+#[path = "judge_tests.rs"]
 mod tests;

@@ -1,5 +1,10 @@
 use super::*;
-use crate::process::{HintCounter, MigrationPair, MovePair, TouchCounter, TouchPair};
+use crate::process::{
+    HintCounter, MigrationPair, Migrations, MovePair, Moves, TouchCounter, TouchPair, Touches,
+};
+use crate::selftest::Report;
+use crate::signal::SignalState;
+use crate::topology::NodeId;
 
 fn signal(name: SignalName, mechanism: Mechanism) -> Signal {
     Signal {
@@ -268,4 +273,74 @@ fn a_signal_that_failed_is_unreliable_and_says_why() {
     );
     let other = signal(SignalName::Sched, Mechanism::TpBtf);
     assert_eq!(report.mark(&other), other);
+}
+
+#[test]
+fn a_drivers_pages_are_by_node() {
+    let truth = Truth {
+        driver_allocated: [(1, 512)].into(),
+        ..Truth::default()
+    };
+    for (seen, want) in [
+        (Some([(1, 512)].into()), Verdict::Passed),
+        // Its page tables and slabs.
+        (Some([(1, 537)].into()), Verdict::Passed),
+        (Some([(0, 512)].into()), Verdict::Failed),
+        (Some(ByNode::new()), Verdict::Failed),
+        (None, Verdict::Failed),
+    ] {
+        let seen = Seen {
+            driver_allocated: seen,
+            ..Seen::default()
+        };
+        let signal = signal(SignalName::DriverAlloc, Mechanism::Fentry);
+        let test = only(&truth, &seen, &signal);
+        assert_eq!(test.verdict, want, "{test:?}");
+    }
+}
+
+#[test]
+fn pages_from_swap_are_a_count_of_their_own_where_the_rung_sees_them() {
+    let truth = Truth {
+        first_touch: pairs(&[(0, 0, 512)]),
+        swapped_in: 64,
+        ..Truth::default()
+    };
+    for (mechanism, swap_in_pages, want) in [
+        (Mechanism::Fentry, Some(64), Verdict::Passed),
+        (Mechanism::Kprobe, Some(64), Verdict::Passed),
+        (Mechanism::Fentry, Some(0), Verdict::Failed),
+        (Mechanism::Fentry, None, Verdict::Failed),
+        (Mechanism::TpBtf, Some(0), Verdict::Passed),
+    ] {
+        let seen = Seen {
+            touches: Touches {
+                first_touch: touched(&[(0, 0, 512)]),
+                swap_in_pages,
+                ..Touches::default()
+            },
+            ..Seen::default()
+        };
+        let test = only(&truth, &seen, &signal(SignalName::FirstTouch, mechanism));
+        assert_eq!(test.verdict, want, "{test:?}");
+    }
+}
+
+#[test]
+fn what_finds_no_room_is_counted_one_by_one() {
+    for (lost, want) in [
+        (Some(256), Verdict::Passed),
+        (Some(256 + 9), Verdict::Passed),
+        (Some(0), Verdict::Failed),
+        (Some(250), Verdict::Failed),
+        (Some(512), Verdict::Failed),
+        (None, Verdict::Failed),
+    ] {
+        let test = full_map(256, lost);
+        assert_eq!(test.verdict, want, "{test:?}");
+    }
+    assert_eq!(
+        full_map(256, Some(0)).summary(),
+        "failed: touches without room: expected 256 counts, saw 0 counts"
+    );
 }
