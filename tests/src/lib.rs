@@ -8,6 +8,7 @@ pub mod matrix;
 pub mod play;
 pub mod process;
 pub mod prometheus;
+pub mod rows;
 pub mod self_test;
 pub mod session;
 pub mod sessions;

@@ -403,9 +403,70 @@ pub const ONE_NODE_NEVER_SLEEP: Session = Session {
     ],
 };
 
+/// 10,000 threads that come and go in four processes; the last workload is the time to see that they are gone.
+pub const MANY_THREADS: Session = Session {
+    name: "many-threads",
+    watch: Watch::Pids,
+    options: "",
+    settings: &[set(BALANCING, "0")],
+    workloads: &[
+        (
+            "threads-1",
+            "threads --count 2500 --pages 8 --spin-us 100 --cpu-node 1 --memory-node 0",
+        ),
+        (
+            "threads-2",
+            "threads --count 2500 --pages 8 --spin-us 100 --cpu-node 0 --memory-node 0",
+        ),
+        (
+            "threads-3",
+            "threads --count 2500 --pages 8 --spin-us 100 --alive 16 --cpu-node 1 --memory-node 1",
+        ),
+        (
+            "threads-4",
+            "threads --count 2500 --pages 8 --spin-us 100 --alive 64 --cpu-node 0 --memory-node 1",
+        ),
+        ("spin", "spin --seconds 3"),
+    ],
+};
+
+/// The same on any machine.
+pub const ONE_NODE_MANY_THREADS: Session = Session {
+    name: "one-node-many-threads",
+    watch: Watch::Pids,
+    options: "",
+    settings: &[],
+    workloads: &[
+        ("threads-1", "threads --count 2500 --pages 8 --spin-us 100"),
+        (
+            "threads-2",
+            "threads --count 2500 --pages 8 --spin-us 100 --alive 16",
+        ),
+        (
+            "threads-3",
+            "threads --count 2500 --pages 8 --spin-us 100 --alive 32",
+        ),
+        (
+            "threads-4",
+            "threads --count 2500 --pages 8 --spin-us 100 --alive 64",
+        ),
+        ("spin", "spin --seconds 3"),
+    ],
+};
+
+/// Eight threads and a main thread where there is room for the rows of three; no tick gives room back meanwhile.
+pub const ONE_NODE_FULL_MAP: Session = Session {
+    name: "one-node-full-map",
+    watch: Watch::Pids,
+    options: "--map-entries TOUCH=3 --interval 600s",
+    settings: &[],
+    workloads: &[("threads", "threads --count 8 --alive 8 --pages 1024")],
+};
+
 /// All that run in a two-node guest.
 pub const ALL: &[Session] = &[
     COUNTS,
+    MANY_THREADS,
     NEVER_SLEEP,
     BALANCING_ALL,
     TIERING,

@@ -2,6 +2,7 @@
 
 use model::process::ByNode;
 use tests::compare::{cpu_time, cpu_time_between, moves, no_less, pairs, sum, within};
+use tests::rows;
 use tests::vm::Guest;
 
 on_each_kernel!(
@@ -15,7 +16,17 @@ on_each_kernel!(
     a_thread_that_computed_before_it_was_watched_is_not_idle,
     a_process_has_the_cpu_time_of_its_threads,
     moves_between_sockets_are_cross_socket,
+    ten_thousand_threads_that_come_and_go_leave_no_row,
+    ten_thousand_threads_that_come_and_go_are_counted_exactly,
 );
+
+fn ten_thousand_threads_that_come_and_go_leave_no_row(guest: &Guest) {
+    rows::of_dead_threads_are_gone(guest.session("many-threads"));
+}
+
+fn ten_thousand_threads_that_come_and_go_are_counted_exactly(guest: &Guest) {
+    rows::of_dead_threads_are_counted(guest.session("many-threads"));
+}
 
 #[track_caller]
 fn moves_of(guest: &Guest, session: &str, workload: &str) {
