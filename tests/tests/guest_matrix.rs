@@ -13,6 +13,9 @@ use tests::matrix::exceptions::{EXCEPTIONS, reason};
 use tests::matrix::places::{Machine, PLACES, Place};
 use tests::vm::Guest;
 
+#[path = "guest_matrix/self_test.rs"]
+mod self_test;
+
 /// A test for each place, named after it.
 macro_rules! places {
     ($($test:ident = $number:literal),* $(,)?) => {

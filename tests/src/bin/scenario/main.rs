@@ -8,13 +8,14 @@
 mod swap;
 
 use clap::Parser;
+use model::signal::SignalName;
 use std::process::ExitCode;
 use tests::leftovers;
 use tests::matrix;
 use tests::matrix::places::Machine;
 use tests::play::{Tools, play, play_on};
 use tests::self_test;
-use tests::session::{Nodes, Session};
+use tests::session::Nodes;
 use tests::sessions::{ALL, SWAP};
 use tests::settings::Settings;
 
@@ -79,19 +80,23 @@ fn main() -> ExitCode {
     let wanted =
         |name: &str| options.sessions.is_empty() || options.sessions.iter().any(|w| w == name);
     for session in ALL.iter().filter(|session| wanted(session.name)) {
-        let _swap = swap_for(session);
+        let _swap = swap_for(session.name);
         print(&play(session, &tools));
     }
     if wanted(leftovers::NAME) {
         print(&leftovers::play(&tools));
     }
     if wanted(self_test::NAME) {
-        match Settings::apply(self_test::SETTINGS, &Nodes::TWO) {
-            Ok(_settings) => print(&self_test::play(&tools, "")),
-            Err(error) => eprintln!("scenario: {}: {error:#}", self_test::NAME),
-        }
+        play_self_test(&Nodes::TWO, &SignalName::ALL);
     }
     ExitCode::SUCCESS
+}
+
+fn play_self_test(nodes: &Nodes, broken: &[SignalName]) {
+    match Settings::apply(self_test::SETTINGS, nodes) {
+        Ok(_settings) => print(&self_test::play(&Tools::on_path(), broken)),
+        Err(error) => eprintln!("scenario: {}: {error:#}", self_test::NAME),
+    }
 }
 
 /// The machine as it is, then a report for each of the matrix's sessions that can be played here.
@@ -110,19 +115,25 @@ fn play_matrix(options: &Options) {
         if !wanted || needs_two && nodes.other.is_none() || needs_gpu && !options.gpu {
             continue;
         }
-        let _swap = swap_for(session);
+        let _swap = swap_for(session.name);
         print(&play_on(session, &Tools::on_path(), &nodes));
+    }
+    if options.sessions.is_empty() || options.sessions.iter().any(|name| name == self_test::NAME) {
+        let _swap = swap_for(self_test::NAME);
+        // Layouts differ in what passes, not in what fails.
+        let broken: &[SignalName] = if options.gpu { &SignalName::ALL } else { &[] };
+        play_self_test(&nodes, broken);
     }
 }
 
 /// A swap that is on, for the sessions that need one.
-fn swap_for(session: &Session) -> Option<swap::Swap> {
-    if ![SWAP.name, matrix::sessions::SWAP.name].contains(&session.name) {
+fn swap_for(session: &str) -> Option<swap::Swap> {
+    if ![SWAP.name, matrix::sessions::SWAP.name, self_test::NAME].contains(&session) {
         return None;
     }
     swap::Swap::on()
         .inspect_err(|error| {
-            eprintln!("scenario: no swap for session {}: {error:#}", session.name);
+            eprintln!("scenario: no swap for session {session}: {error:#}");
         })
         .ok()
 }
