@@ -21,7 +21,9 @@ use crate::sampler::placement::Placements;
 use anyhow::{Context, Result};
 use child::Task;
 use model::process::{ByNode, MemoryKind, Placement};
-use model::selftest::{FullMap, Report, Seen, Truth, full_map as judge_full_map, judge};
+use model::selftest::{
+    FullMap, Report, Seen, Test, Truth, Verdict, full_map as judge_full_map, judge,
+};
 use model::signal::{Signal, SignalName};
 use plan::Plan;
 use process::Process;
@@ -58,8 +60,16 @@ pub(crate) fn run(host: &mut Host<'_>) -> Report {
     let tests = match outcome {
         Ok((truth, seen, full)) => {
             memory_bytes = truth.memory_bytes;
-            full_map = full;
-            judge(&truth, &seen, signals)
+            let tests = judge(&truth, &seen, signals);
+            let failed = |test: &Test| {
+                test.signal == SignalName::FirstTouch && test.verdict == Verdict::Failed
+            };
+            full_map = if tests.iter().any(failed) {
+                FullMap::not_tested("it takes first touches, and these failed their own test")
+            } else {
+                full
+            };
+            tests
         }
         Err(error) => {
             let why = format!("{error:#}");
