@@ -46,6 +46,8 @@ mod kprobes;
 mod leftovers;
 #[path = "guest/lifecycle.rs"]
 mod lifecycle;
+#[path = "guest/missed.rs"]
+mod missed;
 #[path = "guest/sched.rs"]
 mod sched;
 #[path = "guest/self_test.rs"]
