@@ -1,0 +1,69 @@
+//! How much room the kernel side's maps have, and the self-test's way to leave none.
+
+use super::{BPF_ANY, Reader};
+use crate::probes::ledger::Reading;
+use agent_ebpf::{NO_NODE, RowKey, SLOTS, TouchRow};
+use model::snapshot::MapUse;
+
+/// No thread has such a tid: `kernel.pid_max` is at most 2^22.
+const FILLER_TID: u32 = 1 << 31;
+
+/// A key that no program looks for.
+const fn filler_key(n: u32) -> RowKey {
+    RowKey {
+        tid: FILLER_TID + n,
+        node: NO_NODE,
+    }
+}
+
+impl Reader {
+    /// Takes all room in the map of page-fault rows, and says how many entries that took.
+    pub(crate) fn fill_touch(&mut self) -> u32 {
+        let all = self.max_of("TOUCH");
+        let filler = TouchRow {
+            cookie: 0,
+            tgid: 0,
+            swap_in: 0,
+            first_touch: [0; SLOTS],
+            map: [0; SLOTS],
+        };
+        // An insert is refused only for want of room.
+        (0..all)
+            .find(|n| self.touch.insert(filler_key(*n), filler, BPF_ANY).is_err())
+            .unwrap_or(all)
+    }
+
+    /// Gives the room back, and forgets counts that found none meanwhile.
+    pub(crate) fn empty_touch(&mut self, filled: u32, lost: u64) {
+        for n in 0..filled {
+            let _ = self.touch.remove(&filler_key(n));
+        }
+        self.forgiven += lost;
+    }
+
+    /// How full the maps were at a reading, before rows of threads that had ended were deleted.
+    pub(crate) fn maps(&self, reading: &Reading, tracked: usize) -> Vec<MapUse> {
+        let used = |name: &str| match name {
+            "TRACKED" => Some(tracked),
+            "THREADS" => Some(reading.threads.len()),
+            "SCHED" => Some(reading.sched.len()),
+            "TOUCH" => Some(reading.touch.len()),
+            "BALANCE" => Some(reading.balance.len()),
+            "DEVICE" => Some(reading.device.len()),
+            _ => None,
+        };
+        let map = |(name, max): &(&str, u32)| {
+            Some(MapUse {
+                name: (*name).to_owned(),
+                used: used(name)? as u64,
+                max: u64::from(*max),
+            })
+        };
+        self.entries.iter().filter_map(map).collect()
+    }
+
+    fn max_of(&self, name: &str) -> u32 {
+        let found = self.entries.iter().find(|(known, _)| *known == name);
+        found.map_or(0, |(_, max)| *max)
+    }
+}
