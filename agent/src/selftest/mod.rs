@@ -5,6 +5,7 @@
 
 pub(crate) mod child;
 mod driver;
+mod events;
 mod plan;
 pub(crate) mod process;
 mod sys;

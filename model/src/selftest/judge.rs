@@ -192,7 +192,11 @@ fn rows(truth: &Truth, seen: &Seen, signal: &Signal) -> Vec<Row> {
                 &truth.resident_bytes,
                 seen.resident_bytes.as_ref(),
                 "bytes",
-                |n| some_more(n, beside),
+                |n| {
+                    let (least, most) = some_more(n, beside);
+                    // Of its other pages NUMA balancing may take some from one node to another.
+                    (least.saturating_sub(beside), most)
+                },
             )
         }
     }

@@ -217,6 +217,8 @@ fn pins_and_placement_are_by_node() {
     };
     for (pins, bytes, want) in [
         (64, 4096 * 256, Verdict::Passed),
+        // NUMA balancing took some of the process's other pages away meanwhile.
+        (64, 4096 * 250, Verdict::Passed),
         (0, 0, Verdict::Failed),
         (128, 4096 * 512, Verdict::Failed),
     ] {
