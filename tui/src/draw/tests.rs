@@ -257,6 +257,28 @@ fn paused_and_ended_are_said() {
 }
 
 #[test]
+fn what_was_lost_is_in_the_header_and_named_among_the_signals() {
+    for size in SIZES {
+        let mut snapshot = made_up::two_nodes(2);
+        snapshot.host.lost.rows = Some(40);
+        snapshot.host.lost.events = Some(2);
+        let mut app = app(vec![made_up::two_nodes(1), snapshot], size);
+        let lines = plain(&mut app, size);
+        assert!(lines[1].contains("42 LOST"), "{size:?}: {lines:?}");
+    }
+    let size = (160, 120);
+    let mut snapshot = made_up::two_nodes(2);
+    snapshot.host.lost.events = None;
+    snapshot.host.lost.events_reason = Some("this kernel doesn't tell".to_owned());
+    let mut app = app(vec![snapshot], size);
+    press(&mut app, Key::Char('i'));
+    let lines = plain(&mut app, size);
+    for text in ["this kernel doesn't tell", "96 of 8"] {
+        assert!(has(&lines, text), "{text}: {lines:?}");
+    }
+}
+
+#[test]
 fn too_small_is_one_sentence() {
     for size in [(1, 1), (10, 3), (59, 24), (80, 11)] {
         let lines = plain(&mut two_nodes(size), size);
