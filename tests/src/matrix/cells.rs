@@ -30,11 +30,13 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Whether the error is within the limit.
+    /// Whether the error is within the limit, and the truth known as well as that.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.error_percent
-            .is_some_and(|error| error.abs() <= self.limit_percent)
+        self.bounds_percent <= self.limit_percent
+            && self
+                .error_percent
+                .is_some_and(|error| error.abs() <= self.limit_percent)
     }
 }
 

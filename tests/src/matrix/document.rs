@@ -89,8 +89,10 @@ fn number(reason: &str) -> usize {
 #[must_use]
 pub fn write(matrix: &Matrix) -> String {
     let mut out = HEAD.to_owned();
+    let (forced, best): (Vec<Place>, Vec<Place>) =
+        PLACES.iter().partition(|place| place.forced.is_some());
     let (kernels, layouts): (Vec<Place>, Vec<Place>) =
-        PLACES.iter().partition(|place| place.layout == "2n");
+        best.iter().partition(|place| place.layout == "2n");
     out.push_str("\n## Kernels, on a machine of two nodes\n\n");
     for place in &kernels {
         let release = matrix
@@ -99,9 +101,12 @@ pub fn write(matrix: &Matrix) -> String {
         let _ = writeln!(out, "- {}: `{release}`", place.kernel);
     }
     out.push('\n');
-    table(&mut out, matrix, &kernels, |place| place.kernel);
+    table(&mut out, matrix, &kernels);
     out.push_str("\n## Layouts, on 6.12\n\n");
-    table(&mut out, matrix, &layouts, |place| place.layout);
+    table(&mut out, matrix, &layouts);
+    out.push_str("\n## Lower rungs, on a machine of two nodes\n\n");
+    out.push_str(LOWER);
+    table(&mut out, matrix, &forced);
     out.push_str("\n## Cells that can't be\n\n");
     for (at, exception) in super::exceptions::EXCEPTIONS.iter().enumerate() {
         let _ = writeln!(out, "{}. {}.", at + 1, exception.reason);
@@ -125,8 +130,14 @@ over its limit: 1 %, for CPU time and a driver's pages 2 %. The scan's time and 
 other clock to be held against, the second is the kernel's own answer.
 ";
 
-fn table(out: &mut String, matrix: &Matrix, places: &[Place], head: fn(&Place) -> &'static str) {
-    let heads: Vec<&str> = places.iter().map(head).collect();
+const LOWER: &str = "\
+Where the kernel refuses fentry, numawatch stands on lower rungs; here it is held to them, each signal that has the rung. By
+`procfs` it runs without CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. What a rung can't know is a footnote.
+
+";
+
+fn table(out: &mut String, matrix: &Matrix, places: &[Place]) {
+    let heads: Vec<String> = places.iter().map(Place::head).collect();
     let _ = writeln!(out, "| signal | kind | {} |", heads.join(" | "));
     let _ = writeln!(out, "| --- | --- |{}", " --- |".repeat(places.len()));
     for row in rows(matrix) {

@@ -1,6 +1,7 @@
 //! Cells that can't be, each with its reason: whoever adds a line here says why no line of the product could do it.
 
 use super::places::Place;
+use model::signal::Mechanism;
 
 /// Cells that stay empty.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +14,8 @@ pub struct Exception {
     pub kernels: &'static [&'static str],
     /// The layouts; none means all.
     pub layouts: &'static [&'static str],
+    /// The rungs that numawatch is held to; none means all, and the best too.
+    pub forced: &'static [Mechanism],
     /// Why.
     pub reason: &'static str,
 }
@@ -24,6 +27,7 @@ pub const EXCEPTIONS: &[Exception] = &[
         kinds: &["mTHP 64 KiB"],
         kernels: &["5.10", "6.1"],
         layouts: &[],
+        forced: &[],
         reason: "the kernel has no large pages between 4 KiB and 2 MiB before 6.8",
     },
     Exception {
@@ -31,6 +35,7 @@ pub const EXCEPTIONS: &[Exception] = &[
         kinds: &["hugetlb 2 MiB, shared"],
         kernels: &["5.10"],
         layouts: &[],
+        forced: &[],
         reason: "the kernel's BTF names no function that a shared hugetlb page goes through",
     },
     Exception {
@@ -43,6 +48,7 @@ pub const EXCEPTIONS: &[Exception] = &[
         kinds: &[],
         kernels: &[],
         layouts: &["1n"],
+        forced: &[],
         reason: "one node: nothing can move, and the kernel's NUMA balancing rests",
     },
     Exception {
@@ -50,6 +56,7 @@ pub const EXCEPTIONS: &[Exception] = &[
         kinds: &[],
         kernels: &[],
         layouts: &["cpu-only"],
+        forced: &[],
         reason: "a node without memory: every touch from it is remote, and no page can move to it",
     },
     Exception {
@@ -64,6 +71,7 @@ pub const EXCEPTIONS: &[Exception] = &[
             "asymmetric",
             "sparse",
         ],
+        forced: &[],
         reason: "the GPU is in the machines of two nodes: its driver's kernel is the larger package",
     },
 ];
@@ -79,6 +87,10 @@ pub fn reason(place: &Place, signal: &str, kind: &str) -> Option<&'static str> {
                 && listed(exception.kinds, kind)
                 && listed(exception.kernels, place.kernel)
                 && listed(exception.layouts, place.layout)
+                && (exception.forced.is_empty()
+                    || place
+                        .forced
+                        .is_some_and(|rung| exception.forced.contains(&rung)))
         })
         .map(|exception| exception.reason)
 }

@@ -8,6 +8,7 @@
 mod swap;
 
 use clap::Parser;
+use model::signal::Mechanism;
 use std::process::ExitCode;
 use tests::leftovers;
 use tests::matrix;
@@ -47,6 +48,16 @@ struct Options {
     /// There is a GPU whose driver allocates pages.
     #[arg(long, requires = "matrix")]
     gpu: bool,
+    /// Hold numawatch to this rung.
+    #[arg(long, requires = "matrix", value_parser = rung)]
+    forced: Option<Mechanism>,
+}
+
+fn rung(text: &str) -> Result<Mechanism, String> {
+    Mechanism::ALL
+        .into_iter()
+        .find(|rung| rung.as_str() == text)
+        .ok_or_else(|| "no such rung".to_owned())
 }
 
 fn main() -> ExitCode {
@@ -111,7 +122,7 @@ fn play_matrix(options: &Options) {
             continue;
         }
         let _swap = swap_for(session);
-        print(&play_on(session, &Tools::on_path(), &nodes));
+        print(&play_on(session, &Tools::on_path(), &nodes, options.forced));
     }
 }
 
