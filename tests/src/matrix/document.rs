@@ -104,7 +104,7 @@ pub fn write(matrix: &Matrix) -> String {
     table(&mut out, matrix, &kernels);
     out.push_str("\n## Layouts, on 6.12\n\n");
     table(&mut out, matrix, &layouts);
-    out.push_str("\n## Lower rungs, on a machine of two nodes\n\n");
+    out.push_str("\n## Lower rungs, on the machine of two nodes\n\n");
     out.push_str(LOWER);
     table(&mut out, matrix, &forced);
     out.push_str("\n## Cells that can't be\n\n");
@@ -121,18 +121,20 @@ Every signal with every kind of memory, on each kernel and node layout: the rung
 was from the truth, in percent. The truth is the workload's own: `move_pages` for pages, the thread's own clock for CPU
 time; for hint faults and migrated pages it is the growth of `/proc/vmstat`, which is the machine's. Pages are compared by
 pair of nodes, so a page in a wrong pair is an error. Of `/proc/vmstat` two readings are known, when numawatch said that it
-watched and when it had ended: a count between these bounds is no error, and in brackets is how far apart they were, for the
-kernel goes on while numawatch starts and prints. All of it ran under emulation: times mean nothing, counts do.
+watched and when it had ended: a count between these bounds is no error, and in brackets is how far apart they were.
+numawatch's own memory has a policy meanwhile that keeps it from hint faults, for these are in `/proc/vmstat` too. All of it
+ran under emulation: times mean nothing, counts do.
 
 This table is written by the test that takes it: `NUMAWATCH_WRITE_DOCS=1 cargo xtask test --only guest -- matrix`. Without
-that variable the test fails where a rung here is not the one that it finds, where a cell is empty, and where an error is
-over its limit: 1 %, for CPU time and a driver's pages 2 %. The scan's time and the placement have no rows: the first has no
+that variable the test fails where a rung here is not the one that it finds, where a cell is empty, and where an error or the
+distance of two bounds is over its limit: 1 %, for CPU time and a driver's pages 2 %. The scan's time and the placement have no rows: the first has no
 other clock to be held against, the second is the kernel's own answer.
 ";
 
 const LOWER: &str = "\
-Where the kernel refuses fentry, numawatch stands on lower rungs; here it is held to them, each signal that has the rung. By
-`procfs` it runs without CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. What a rung can't know is a footnote.
+Here numawatch is held to rungs that it takes where better ones are refused: every signal by `--mechanism` (but context
+switches have no kprobe), and by `procfs` in that it runs without CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. A footnote says what a
+rung can't know.
 
 ";
 
