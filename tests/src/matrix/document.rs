@@ -56,7 +56,8 @@ pub fn text(matrix: &Matrix, place: &Place, row: &Row) -> String {
         return format!("– [{}]", number(reason));
     }
     let told = cell.and_then(|cell| {
-        let bounds = if cell.bounds_percent == 0.0 {
+        // Less than half a tenth is not shown of errors either.
+        let bounds = if cell.bounds_percent < 0.05 {
             String::new()
         } else {
             format!(" (bounds {:.1} %)", cell.bounds_percent)
@@ -121,14 +122,14 @@ Every signal with every kind of memory, on each kernel and node layout: the rung
 was from the truth, in percent. The truth is the workload's own: `move_pages` for pages, the thread's own clock for CPU
 time; for hint faults and migrated pages it is the growth of `/proc/vmstat`, which is the machine's. Pages are compared by
 pair of nodes, so a page in a wrong pair is an error. Of `/proc/vmstat` two readings are known, when numawatch said that it
-watched and when it had ended: a count between these bounds is no error, and in brackets is how far apart they were.
-numawatch's own memory has a policy meanwhile that keeps it from hint faults, for these are in `/proc/vmstat` too. All of it
-ran under emulation: times mean nothing, counts do.
+watched and when it had ended: a count between these bounds is no error, and in brackets is how far apart they were, where a
+tenth of a percent or more. numawatch's own memory has a policy meanwhile that keeps it from hint faults, for `/proc/vmstat`
+counts these too. All of it ran under emulation: times mean nothing, counts do.
 
 This table is written by the test that takes it: `NUMAWATCH_WRITE_DOCS=1 cargo xtask test --only guest -- matrix`. Without
 that variable the test fails where a rung here is not the one that it finds, where a cell is empty, and where an error or the
-distance of two bounds is over its limit: 1 %, for CPU time and a driver's pages 2 %. The scan's time and the placement have no rows: the first has no
-other clock to be held against, the second is the kernel's own answer.
+distance of two bounds is over its limit: 1 %, for CPU time and a driver's pages 2 %. The scan's time and the placement have
+no rows: the first has no other clock to be held against, the second is the kernel's own answer.
 ";
 
 const LOWER: &str = "\
