@@ -65,6 +65,9 @@ fn play_into(
     forced: Option<Mechanism>,
     report: &mut Report,
 ) -> Result<()> {
+    // `/proc/vmstat` would count hint faults of this process and of numawatch, most of them while nobody watches: when
+    // numawatch starts and prints, and this one reads that.
+    set_policy(LEFT_OUT).context("set_mempolicy")?;
     let _settings = Settings::apply(session.settings, nodes)?;
     let mut workloads = Vec::new();
     for (name, arguments) in session.workloads {
@@ -73,6 +76,8 @@ fn play_into(
         };
         let mut command = Command::new(&tools.workload);
         command.args(arguments.split_ascii_whitespace());
+        // SAFETY: a system call between fork and exec, on the child alone.
+        unsafe { command.pre_exec(|| set_policy(BALANCED)) };
         let mut running = Running::start(&mut command)?;
         let ready: Ready = running
             .json_line()
@@ -96,8 +101,6 @@ fn play_into(
     if let Some(rung) = forced {
         force(&mut command, rung);
     }
-    // SAFETY: a system call between fork and exec, on the child alone.
-    unsafe { command.pre_exec(raise_no_hint_faults) };
     let born = vmstat()?;
     let mut numawatch = Running::start(&mut command)?;
     let played = watch(&mut numawatch, &mut workloads, report);
@@ -127,14 +130,18 @@ fn play_into(
     Ok(())
 }
 
-/// numawatch is not watched, but `/proc/vmstat` has its hint faults too, most of them while it starts and prints. The
-/// kernel's scans leave out a task whose policy is its own, and this one puts its pages where the default does.
-fn raise_no_hint_faults() -> std::io::Result<()> {
-    // SAFETY: this policy takes no nodes.
+/// Memory policies that take no nodes: both put pages where the task runs, but the kernel's scans for NUMA balancing
+/// leave out a task that has one of its own.
+const BALANCED: libc::c_int = libc::MPOL_DEFAULT;
+const LEFT_OUT: libc::c_int = libc::MPOL_LOCAL;
+
+/// Of the calling thread, and of those that it makes from now on.
+fn set_policy(mode: libc::c_int) -> std::io::Result<()> {
+    // SAFETY: these policies take no nodes.
     let done = unsafe {
         libc::syscall(
             libc::SYS_set_mempolicy,
-            libc::MPOL_LOCAL,
+            mode,
             std::ptr::null::<libc::c_ulong>(),
             0,
         )

@@ -123,8 +123,8 @@ was from the truth, in percent. The truth is the workload's own: `move_pages` fo
 time; for hint faults and migrated pages it is the growth of `/proc/vmstat`, which is the machine's. Pages are compared by
 pair of nodes, so a page in a wrong pair is an error. Of `/proc/vmstat` two readings are known, when numawatch said that it
 watched and when it had ended: a count between these bounds is no error, and in brackets is how far apart they were, where a
-tenth of a percent or more. numawatch's own memory has a policy meanwhile that keeps it from hint faults, for `/proc/vmstat`
-counts these too. All of it ran under emulation: times mean nothing, counts do.
+tenth of a percent or more. numawatch and who starts it have a memory policy meanwhile that keeps them from hint faults, for
+`/proc/vmstat` counts these too. All of it ran under emulation: times mean nothing, counts do.
 
 This table is written by the test that takes it: `NUMAWATCH_WRITE_DOCS=1 cargo xtask test --only guest -- matrix`. Without
 that variable the test fails where a rung here is not the one that it finds, where a cell is empty, and where an error or the
