@@ -7,7 +7,7 @@ use std::process::Command;
 /// `CAP_SYS_ADMIN`, which stands in for the others, `CAP_PERFMON` and `CAP_BPF`.
 const LOADING: [libc::c_ulong; 3] = [21, 38, 39];
 
-/// Has the command measure every signal by this rung that can be forced to it; by procfs it may load no eBPF.
+/// Has the command measure every signal by this rung that has it; by procfs it may load no eBPF.
 pub fn force(command: &mut Command, rung: Mechanism) {
     if rung != Mechanism::Procfs {
         command.args(options(rung));
@@ -17,16 +17,23 @@ pub fn force(command: &mut Command, rung: Mechanism) {
     unsafe { command.pre_exec(may_not_load) };
 }
 
-/// What is not forced: the placement is procfs' anyway, and a context switch is a tracepoint and nothing else.
+/// Of each signal the rung, or to do without a program where it has no such one. The placement is procfs' anyway.
 fn options(rung: Mechanism) -> Vec<String> {
-    let forced = |signal: &SignalName| {
-        *signal != SignalName::Placement
-            && (rung, *signal) != (Mechanism::Kprobe, SignalName::Sched)
+    let has = |signal: SignalName| match signal {
+        SignalName::FirstTouch | SignalName::Map | SignalName::Migration => true,
+        // A context switch is a tracepoint, and nothing else.
+        SignalName::Sched => rung != Mechanism::Kprobe,
+        _ => rung == Mechanism::Kprobe,
     };
     SignalName::ALL
         .into_iter()
-        .filter(forced)
-        .map(|signal| format!("--mechanism={}={}", signal.as_str(), rung.as_str()))
+        .filter(|signal| *signal != SignalName::Placement)
+        .filter_map(|signal| match (has(signal), signal) {
+            (true, _) => Some((signal, rung)),
+            (false, SignalName::Sched) => None,
+            (false, _) => Some((signal, Mechanism::Procfs)),
+        })
+        .map(|(signal, rung)| format!("--mechanism={}={}", signal.as_str(), rung.as_str()))
         .collect()
 }
 
@@ -47,10 +54,12 @@ mod tests {
 
     #[test]
     fn a_rung_is_forced_on_the_signals_that_may_have_it() {
-        let all = options(Mechanism::TpBtf);
-        assert_eq!(all.len(), SignalName::ALL.len() - 1);
-        assert_eq!(all[0], "--mechanism=sched=tp_btf");
+        let tracepoints = options(Mechanism::TpBtf);
+        assert_eq!(tracepoints.len(), SignalName::ALL.len() - 1);
+        assert_eq!(tracepoints[0], "--mechanism=sched=tp_btf");
+        assert!(tracepoints.contains(&"--mechanism=hint=procfs".to_owned()));
         let kprobes = options(Mechanism::Kprobe);
         assert_eq!(kprobes[0], "--mechanism=first_touch=kprobe");
+        assert!(kprobes.contains(&"--mechanism=hint=kprobe".to_owned()));
     }
 }
