@@ -3,6 +3,7 @@
 pub mod bpf;
 pub mod built;
 pub mod compare;
+pub mod forced;
 pub mod leftovers;
 pub mod matrix;
 pub mod play;

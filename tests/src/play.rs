@@ -1,11 +1,14 @@
 //! Plays a session: starts the workloads, has numawatch watch them, lets them work, and collects what everybody said.
 
+use crate::forced::force;
 use crate::process::Running;
 use crate::session::{Nodes, Report, Session, Watch, WorkloadReport};
 use crate::settings::Settings;
 use crate::truth::{Ready, Truth};
 use anyhow::{Context as _, Result, ensure};
+use model::signal::Mechanism;
 use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -32,25 +35,39 @@ impl Tools {
 /// Plays it on a machine of two nodes. What goes wrong is in the report, beside what went well before.
 #[must_use]
 pub fn play(session: &Session, tools: &Tools) -> Report {
-    play_on(session, tools, &Nodes::TWO)
+    play_on(session, tools, &Nodes::TWO, None)
 }
 
-/// As [`play`], on these nodes; workloads that need one which isn't there are left out.
+/// As [`play`], on these nodes and at best on this rung; workloads that need a node which isn't there are left out.
 #[must_use]
-pub fn play_on(session: &Session, tools: &Tools, nodes: &Nodes) -> Report {
+pub fn play_on(
+    session: &Session,
+    tools: &Tools,
+    nodes: &Nodes,
+    forced: Option<Mechanism>,
+) -> Report {
     let mut report = Report {
         session: session.name.to_owned(),
         kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")
             .map_or_else(|_| String::new(), |release| release.trim().to_owned()),
         ..Report::default()
     };
-    if let Err(error) = play_into(session, tools, nodes, &mut report) {
+    if let Err(error) = play_into(session, tools, nodes, forced, &mut report) {
         report.error = Some(format!("{error:#}"));
     }
     report
 }
 
-fn play_into(session: &Session, tools: &Tools, nodes: &Nodes, report: &mut Report) -> Result<()> {
+fn play_into(
+    session: &Session,
+    tools: &Tools,
+    nodes: &Nodes,
+    forced: Option<Mechanism>,
+    report: &mut Report,
+) -> Result<()> {
+    // `/proc/vmstat` would count hint faults of this process and of numawatch, most of them while nobody watches: when
+    // numawatch starts and prints, and this one reads that.
+    set_policy(LEFT_OUT).context("set_mempolicy")?;
     let _settings = Settings::apply(session.settings, nodes)?;
     let mut workloads = Vec::new();
     for (name, arguments) in session.workloads {
@@ -59,6 +76,8 @@ fn play_into(session: &Session, tools: &Tools, nodes: &Nodes, report: &mut Repor
         };
         let mut command = Command::new(&tools.workload);
         command.args(arguments.split_ascii_whitespace());
+        // SAFETY: a system call between fork and exec, on the child alone.
+        unsafe { command.pre_exec(|| set_policy(BALANCED)) };
         let mut running = Running::start(&mut command)?;
         let ready: Ready = running
             .json_line()
@@ -78,6 +97,9 @@ fn play_into(session: &Session, tools: &Tools, nodes: &Nodes, report: &mut Repor
                 command.args(["--pid", &pid.to_string()]);
             }
         }
+    }
+    if let Some(rung) = forced {
+        force(&mut command, rung);
     }
     let born = vmstat()?;
     let mut numawatch = Running::start(&mut command)?;
@@ -106,6 +128,29 @@ fn play_into(session: &Session, tools: &Tools, nodes: &Nodes, report: &mut Repor
         }
     }
     Ok(())
+}
+
+/// Memory policies that take no nodes: both put pages where the task runs, but the kernel's scans for NUMA balancing
+/// leave out a task that has one of its own.
+const BALANCED: libc::c_int = libc::MPOL_DEFAULT;
+const LEFT_OUT: libc::c_int = libc::MPOL_LOCAL;
+
+/// Of the calling thread, and of those that it makes from now on.
+fn set_policy(mode: libc::c_int) -> std::io::Result<()> {
+    // SAFETY: these policies take no nodes.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_set_mempolicy,
+            mode,
+            std::ptr::null::<libc::c_ulong>(),
+            0,
+        )
+    };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(std::io::Error::last_os_error())
+    }
 }
 
 /// From the moment when numawatch says that it watches, to the last workload's report. Gives what the scheduler had

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const TIMEOUT: &str = "1800";
 
 /// A directory where each place's reports are kept, and taken from if they are there: for work on the matrix itself,
-/// without eleven boots for each change.
+/// without a boot of each for every change.
 const KEPT: &str = "NUMAWATCH_MATRIX_KEPT";
 
 /// What came out of a guest.
@@ -56,6 +56,9 @@ impl Guest {
         }
         if place.gpu {
             arguments.push("--gpu".to_owned());
+        }
+        if let Some(rung) = place.forced {
+            arguments.push(format!("--forced={}", rung.as_str()));
         }
         let kept = std::env::var_os(KEPT)
             .map(|directory| PathBuf::from(directory).join(format!("{}.json", place.name())));

@@ -35,6 +35,11 @@ places!(
     matrix_at_6_12_cpu_only = 8,
     matrix_at_6_12_asymmetric = 9,
     matrix_at_6_12_sparse = 10,
+    matrix_at_5_10_by_kprobe = 11,
+    matrix_at_6_12_by_kprobe = 12,
+    matrix_at_6_12_by_tp_btf = 13,
+    matrix_at_6_12_by_raw_tp = 14,
+    matrix_at_6_12_by_procfs = 15,
 );
 
 /// The place's guest; booted once.
@@ -82,7 +87,7 @@ fn counts_are_exact_at(place: &Place) {
     }
     // The rows of the table as it is: a kind that gave no cell here would not be missed otherwise.
     for ((signal, kind, head), _) in skeleton(&document()) {
-        let mine = head == head_of(place);
+        let mine = head == place.head();
         let found = measured
             .cells
             .iter()
@@ -97,15 +102,6 @@ fn counts_are_exact_at(place: &Place) {
         place.name(),
         wrong.join("\n")
     );
-}
-
-/// The place's column in the document.
-fn head_of(place: &Place) -> &'static str {
-    if place.layout == "2n" {
-        place.kernel
-    } else {
-        place.layout
-    }
 }
 
 fn path() -> PathBuf {

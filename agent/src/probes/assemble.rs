@@ -75,7 +75,6 @@ impl Meaning<'_> {
 
     /// Touches of every kind.
     pub(crate) fn touches(&self, by_node: &ByCpuNode) -> Touches {
-        let first_touch = self.live(SignalName::FirstTouch);
         Touches {
             first_touch: self.touch(SignalName::FirstTouch, by_node, |t| &t.first_touch),
             map: self.touch(SignalName::Map, by_node, |t| &t.map),
@@ -88,8 +87,22 @@ impl Meaning<'_> {
                     .live(SignalName::Hint)
                     .then(|| by_node.values().map(|t| t.hint_faults_local).sum()),
             },
-            swap_in_pages: first_touch.then(|| by_node.values().map(|t| t.swap_in).sum()),
+            swap_in_pages: self.swap_in(by_node),
         }
+    }
+
+    /// The tracepoints see no page that was in the swap cache still.
+    fn swap_in(&self, by_node: &ByCpuNode) -> Option<u64> {
+        let pages: u64 = by_node.values().map(|t| t.swap_in).sum();
+        let known = pages > 0 || !self.sees_some(SignalName::FirstTouch);
+        (known && self.live(SignalName::FirstTouch)).then_some(pages)
+    }
+
+    /// Whether a signal stands on the tracepoints, whose counts of some pages are a lower bound: nothing counted is
+    /// nothing known then.
+    fn sees_some(&self, name: SignalName) -> bool {
+        let mechanism = self.signal(name).and_then(|s| s.mechanism);
+        matches!(mechanism, Some(Mechanism::TpBtf | Mechanism::RawTp))
     }
 
     fn touch(
@@ -102,10 +115,7 @@ impl Meaning<'_> {
             return TouchCounter::default();
         }
         let pages = by_node.values().map(|t| sum(pick(t))).sum();
-        let mechanism = self.signal(name).and_then(|s| s.mechanism);
-        // The second rung sees some maps only: what it counts is a lower bound, and nothing counted is nothing known.
-        let sees_some = matches!(mechanism, Some(Mechanism::TpBtf | Mechanism::RawTp));
-        if name == SignalName::Map && sees_some && pages == 0 {
+        if name == SignalName::Map && pages == 0 && self.sees_some(name) {
             return TouchCounter::default();
         }
         let spread = self.spread(by_node, pick);
@@ -306,6 +316,34 @@ mod tests {
         assert_eq!(meaning.migrations(&by_node), Migrations::default());
         assert_eq!(meaning.cpu_time(&by_node), None);
         assert_eq!(meaning.scan(&ProcessAccount::default()), (None, None));
+    }
+
+    #[test]
+    fn tracepoints_that_saw_no_map_and_no_swap_in_say_null() {
+        let topology = topology();
+        let slots = Slots::new(&topology);
+        for (mechanism, count, want) in [
+            (Mechanism::Fentry, 0, Some(0)),
+            (Mechanism::TpBtf, 0, None),
+            (Mechanism::RawTp, 0, None),
+            (Mechanism::TpBtf, 3, Some(3)),
+        ] {
+            let signals = [SignalName::FirstTouch, SignalName::Map].map(|n| live(n, mechanism));
+            let meaning = Meaning {
+                slots: &slots,
+                topology: &topology,
+                signals: &signals,
+            };
+            let mut totals = Totals {
+                swap_in: count,
+                ..Totals::default()
+            };
+            totals.map[0] = count;
+            let touches = meaning.touches(&ByCpuNode::from([(0, totals)]));
+            let seen = (touches.swap_in_pages, touches.map.pages);
+            assert_eq!(seen, (want, want), "{mechanism:?} {count}");
+            assert_eq!(touches.first_touch.pages, Some(0));
+        }
     }
 
     #[test]

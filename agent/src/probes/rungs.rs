@@ -94,9 +94,11 @@ const SWITCH: &[Hook] = &[must!(
 const FIRST_TOUCH: &[Rung] = &[
     rung(Fentry, ANON),
     rung(Kprobe, ANON),
-    blind(TpBtf, FAULTS, "hugetlb memory is not seen"),
-    blind(RawTp, FAULTS, "hugetlb memory is not seen"),
+    blind(TpBtf, FAULTS, NOT_ALLOCATED),
+    blind(RawTp, FAULTS, NOT_ALLOCATED),
 ];
+
+const NOT_ALLOCATED: &str = "hugetlb memory and pages from the swap cache are not seen";
 
 const ANON: &[Hook] = &[
     must!(

@@ -56,7 +56,8 @@ pub fn text(matrix: &Matrix, place: &Place, row: &Row) -> String {
         return format!("– [{}]", number(reason));
     }
     let told = cell.and_then(|cell| {
-        let bounds = if cell.bounds_percent == 0.0 {
+        // Less than half a tenth is not shown of errors either.
+        let bounds = if cell.bounds_percent < 0.05 {
             String::new()
         } else {
             format!(" (bounds {:.1} %)", cell.bounds_percent)
@@ -89,8 +90,10 @@ fn number(reason: &str) -> usize {
 #[must_use]
 pub fn write(matrix: &Matrix) -> String {
     let mut out = HEAD.to_owned();
+    let (forced, best): (Vec<Place>, Vec<Place>) =
+        PLACES.iter().partition(|place| place.forced.is_some());
     let (kernels, layouts): (Vec<Place>, Vec<Place>) =
-        PLACES.iter().partition(|place| place.layout == "2n");
+        best.iter().partition(|place| place.layout == "2n");
     out.push_str("\n## Kernels, on a machine of two nodes\n\n");
     for place in &kernels {
         let release = matrix
@@ -99,9 +102,12 @@ pub fn write(matrix: &Matrix) -> String {
         let _ = writeln!(out, "- {}: `{release}`", place.kernel);
     }
     out.push('\n');
-    table(&mut out, matrix, &kernels, |place| place.kernel);
+    table(&mut out, matrix, &kernels);
     out.push_str("\n## Layouts, on 6.12\n\n");
-    table(&mut out, matrix, &layouts, |place| place.layout);
+    table(&mut out, matrix, &layouts);
+    out.push_str("\n## Lower rungs, on the machine of two nodes\n\n");
+    out.push_str(LOWER);
+    table(&mut out, matrix, &forced);
     out.push_str("\n## Cells that can't be\n\n");
     for (at, exception) in super::exceptions::EXCEPTIONS.iter().enumerate() {
         let _ = writeln!(out, "{}. {}.", at + 1, exception.reason);
@@ -116,17 +122,25 @@ Every signal with every kind of memory, on each kernel and node layout: the rung
 was from the truth, in percent. The truth is the workload's own: `move_pages` for pages, the thread's own clock for CPU
 time; for hint faults and migrated pages it is the growth of `/proc/vmstat`, which is the machine's. Pages are compared by
 pair of nodes, so a page in a wrong pair is an error. Of `/proc/vmstat` two readings are known, when numawatch said that it
-watched and when it had ended: a count between these bounds is no error, and in brackets is how far apart they were, for the
-kernel goes on while numawatch starts and prints. All of it ran under emulation: times mean nothing, counts do.
+watched and when it had ended: a count between these bounds is no error, and in brackets is how far apart they were, where a
+tenth of a percent or more. numawatch and who starts it have a memory policy meanwhile that keeps them from hint faults, for
+`/proc/vmstat` counts these too. All of it ran under emulation: times mean nothing, counts do.
 
 This table is written by the test that takes it: `NUMAWATCH_WRITE_DOCS=1 cargo xtask test --only guest -- matrix`. Without
-that variable the test fails where a rung here is not the one that it finds, where a cell is empty, and where an error is
-over its limit: 1 %, for CPU time and a driver's pages 2 %. The scan's time and the placement have no rows: the first has no
-other clock to be held against, the second is the kernel's own answer.
+that variable the test fails where a rung here is not the one that it finds, where a cell is empty, and where an error or the
+distance of two bounds is over its limit: 1 %, for CPU time and a driver's pages 2 %. The scan's time and the placement have
+no rows: the first has no other clock to be held against, the second is the kernel's own answer.
 ";
 
-fn table(out: &mut String, matrix: &Matrix, places: &[Place], head: fn(&Place) -> &'static str) {
-    let heads: Vec<&str> = places.iter().map(head).collect();
+const LOWER: &str = "\
+Here numawatch is held to rungs that it takes where better ones are refused: every signal by `--mechanism` (but context
+switches have no kprobe), and by `procfs` in that it runs without CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. A footnote says what a
+rung can't know.
+
+";
+
+fn table(out: &mut String, matrix: &Matrix, places: &[Place]) {
+    let heads: Vec<String> = places.iter().map(Place::head).collect();
     let _ = writeln!(out, "| signal | kind | {} |", heads.join(" | "));
     let _ = writeln!(out, "| --- | --- |{}", " --- |".repeat(places.len()));
     for row in rows(matrix) {

@@ -1,6 +1,7 @@
 //! Where the matrix is played: kernels on the machine of two nodes, and the other layouts on one kernel.
 
 use crate::session::Nodes;
+use model::signal::Mechanism;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,6 +17,8 @@ pub struct Place {
     pub gpu: bool,
     /// The nodes of the work.
     pub nodes: Nodes,
+    /// The rung that numawatch is held to; `None` for the best of each signal.
+    pub forced: Option<Mechanism>,
 }
 
 /// A kernel on the machine of two nodes.
@@ -25,6 +28,15 @@ const fn kernel(kernel: &'static str) -> Place {
         layout: "2n",
         gpu: true,
         nodes: Nodes::TWO,
+        forced: None,
+    }
+}
+
+/// A kernel on the machine of two nodes, and a rung that is not the best.
+const fn forced(name: &'static str, rung: Mechanism) -> Place {
+    Place {
+        forced: Some(rung),
+        ..kernel(name)
     }
 }
 
@@ -35,11 +47,12 @@ const fn layout(layout: &'static str, cpu: u32, memory: u32, other: Option<u32>)
         layout,
         gpu: false,
         nodes: Nodes { cpu, memory, other },
+        forced: None,
     }
 }
 
 /// All of them, in the order of the table.
-pub const PLACES: [Place; 11] = [
+pub const PLACES: [Place; 16] = [
     kernel("5.10"),
     kernel("6.1"),
     kernel("6.12"),
@@ -51,13 +64,31 @@ pub const PLACES: [Place; 11] = [
     layout("cpu-only", 2, 0, Some(1)),
     layout("asymmetric", 2, 0, Some(1)),
     layout("sparse", 2, 0, Some(0)),
+    forced("5.10", Mechanism::Kprobe),
+    forced("6.12", Mechanism::Kprobe),
+    forced("6.12", Mechanism::TpBtf),
+    forced("6.12", Mechanism::RawTp),
+    forced("6.12", Mechanism::Procfs),
 ];
 
 impl Place {
-    /// Its column's head.
+    /// No other place has it.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{} {}", self.kernel, self.layout)
+        match self.forced {
+            None => format!("{} {}", self.kernel, self.layout),
+            Some(rung) => format!("{} {} {}", self.kernel, self.layout, rung.as_str()),
+        }
+    }
+
+    /// Its column's head.
+    #[must_use]
+    pub fn head(&self) -> String {
+        match self.forced {
+            Some(rung) => format!("{} by {}", self.kernel, rung.as_str()),
+            None if self.layout == "2n" => self.kernel.to_owned(),
+            None => self.layout.to_owned(),
+        }
     }
 }
 

@@ -183,10 +183,10 @@ pub const BALANCING: Session = Session {
         ),
     ],
     workloads: &[
-        // So many that what the kernel counts while numawatch starts and prints weighs little.
+        // So many that the few of other processes, while numawatch starts and prints, weigh little.
         (
             "4 KiB",
-            "balance --pages 8192 --memory-node {memory} --on {cpu}:1 --again 300 --until-hint-faults 60000",
+            "balance --pages 8192 --memory-node {memory} --on {cpu}:1 --again 300 --until-hint-faults 20000",
         ),
         (
             "THP",

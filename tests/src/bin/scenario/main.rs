@@ -8,7 +8,7 @@
 mod swap;
 
 use clap::Parser;
-use model::signal::SignalName;
+use model::signal::{Mechanism, SignalName};
 use std::process::ExitCode;
 use tests::leftovers;
 use tests::matrix;
@@ -48,6 +48,16 @@ struct Options {
     /// There is a GPU whose driver allocates pages.
     #[arg(long, requires = "matrix")]
     gpu: bool,
+    /// Hold numawatch to this rung.
+    #[arg(long, requires = "matrix", value_parser = rung)]
+    forced: Option<Mechanism>,
+}
+
+fn rung(text: &str) -> Result<Mechanism, String> {
+    Mechanism::ALL
+        .into_iter()
+        .find(|rung| rung.as_str() == text)
+        .ok_or_else(|| "no such rung".to_owned())
 }
 
 fn main() -> ExitCode {
@@ -116,9 +126,12 @@ fn play_matrix(options: &Options) {
             continue;
         }
         let _swap = swap_for(session.name);
-        print(&play_on(session, &Tools::on_path(), &nodes));
+        print(&play_on(session, &Tools::on_path(), &nodes, options.forced));
     }
-    if options.sessions.is_empty() || options.sessions.iter().any(|name| name == self_test::NAME) {
+    let wanted =
+        options.sessions.is_empty() || options.sessions.iter().any(|name| name == self_test::NAME);
+    // On a forced rung the same probes would be tested again.
+    if wanted && options.forced.is_none() {
         let _swap = swap_for(self_test::NAME);
         // Layouts differ in what passes, not in what fails.
         let broken: &[SignalName] = if options.gpu { &SignalName::ALL } else { &[] };
