@@ -6,7 +6,7 @@
 //! code. Produces `TouchRow`: first touches exactly; of maps only pages that the thread itself brought into page cache
 //! or shared memory. Not seen: maps of pages that were there already, hugetlb, and swap-ins from the swap cache.
 
-use agent_ebpf::{FAULT_NONE, FAULT_UNDER_WAY, NO_NODE, Thread, may_count};
+use agent_ebpf::{NO_NODE, Thread, may_count};
 use aya_ebpf::macros::{btf_tracepoint, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
 
@@ -17,7 +17,7 @@ use crate::twins::tracepoint;
 /// `__GFP_HIGHMEM | __GFP_HARDWALL`: an allocation for user space. The same bits on all kernels since 5.10.
 const GFP_USER_MEMORY: u32 = 0x0010_0002;
 /// Page-fault error code: the page was present, and it was a write.
-const PRESENT_AND_WRITE: u32 = 3;
+const PRESENT_AND_WRITE: u64 = 3;
 /// `enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES }`, unchanged since 4.5.
 const MM_FILEPAGES: u32 = 0;
 const MM_ANONPAGES: u32 = 1;
@@ -38,40 +38,13 @@ tracepoint! {
 
 #[inline(always)]
 fn begin_fault(error_code: u64) {
-    let Some((_, thread)) = rows::current_thread() else {
+    // All others show in the account.
+    if error_code & PRESENT_AND_WRITE != PRESENT_AND_WRITE {
         return;
-    };
-    // SAFETY: this thread's own state.
-    unsafe {
-        (*thread).fault = FAULT_UNDER_WAY | (error_code as u32 & !FAULT_UNDER_WAY);
-        forget(thread);
     }
-}
-
-tracepoint! {
-    /// `sys_enter(struct pt_regs *, long id)`: a fault before it has ended.
-    fn sys_enter, raw_sys_enter()
-    end_fault()
-}
-
-tracepoint! {
-    /// `sys_exit(struct pt_regs *, long ret)`: a fault within it has ended.
-    fn sys_exit, raw_sys_exit()
-    end_fault()
-}
-
-#[inline(always)]
-fn end_fault() {
-    // All of the host's system calls come through here: whoever isn't tracked leaves after one look-up.
-    let Some(current) = Current::get() else {
-        return;
-    };
-    if let Some(thread) = rows::thread(&current) {
+    if let Some((_, thread)) = rows::current_thread() {
         // SAFETY: this thread's own state.
-        unsafe {
-            (*thread).fault = FAULT_NONE;
-            forget(thread);
-        }
+        unsafe { (*thread).copying_at = kernel::moment() };
     }
 }
 
@@ -108,15 +81,17 @@ fn allocated(order: u32, gfp: u32, node: impl FnOnce() -> Option<u32>) {
     let pages = 1u32 << (order & 31);
     // SAFETY: this thread's own state.
     unsafe {
-        let fault = (*thread).fault;
-        if fault != FAULT_NONE && fault & PRESENT_AND_WRITE == PRESENT_AND_WRITE {
-            // One fault makes one copy: what the rest of a system call allocates is something else.
-            (*thread).fault = FAULT_NONE;
+        let now = kernel::moment();
+        if (*thread).copying_at == now {
+            // One fault makes one copy.
+            (*thread).copying_at = 0;
             forget(thread);
             count(&current, Kind::FirstTouch, node, pages.into());
         } else {
             (*thread).pending_pages = pages;
             (*thread).pending_node = node;
+            (*thread).pending_at = now;
+            (*thread).pending_swap = 0;
         }
     }
 }
@@ -129,18 +104,24 @@ fn accounted(mm: *const u8, member: u32) {
     // SAFETY: this thread's own state.
     let (pages, node, from_swap) = unsafe {
         let pages = u64::from((*thread).pending_pages);
+        if pages == 0 {
+            return;
+        }
         if member == MM_SWAPENTS {
-            if pages != 0 {
-                (*thread).in_swap = 1;
-            }
+            (*thread).pending_swap = 1;
             return;
         }
         let node = (*thread).pending_node;
-        let from_swap = (*thread).in_swap != 0;
+        let from_swap = (*thread).pending_swap != 0;
+        let stale = (*thread).pending_at != kernel::moment();
         forget(thread);
+        if stale {
+            // An allocation that came to nothing, or page cache that a system call filled before.
+            return;
+        }
         (pages, node, from_swap)
     };
-    if pages == 0 || !kernel::is_own_mm_typed(mm) {
+    if !kernel::is_own_mm_typed(mm) {
         return;
     }
     let kind = match member {
@@ -160,7 +141,7 @@ unsafe fn forget(thread: *mut Thread) {
     unsafe {
         (*thread).pending_pages = 0;
         (*thread).pending_node = NO_NODE;
-        (*thread).in_swap = 0;
+        (*thread).pending_swap = 0;
     }
 }
 
