@@ -226,7 +226,7 @@ pub const SWAP: Session = Session {
 
 /// The rungs of a kernel that refuses fentry; there is none for hint touches and scans.
 pub const TRACEPOINTS_ONLY: &str = "--mechanism first_touch=tp_btf --mechanism map=tp_btf \
-    --mechanism migration=tp_btf --mechanism hint=tp_btf --mechanism scan=tp_btf";
+    --mechanism migration=tp_btf --mechanism hint=procfs --mechanism scan=procfs";
 
 /// First touches as a kernel without fentry has them.
 pub const TRACEPOINTS: Session = Session {
