@@ -1,10 +1,12 @@
 //! Touches, second rung: where the kernel refuses fentry, the same from tracepoints alone, on Linux 6.2 and later.
 //!
-//! Traces (BTF-typed or raw) the page-fault, page-allocation, RSS-accounting and system-call tracepoints, and follows each
-//! thread through them: an allocation of user memory waits until the kernel accounts for it as anonymous (a first
-//! touch) or as file or shared memory (a map). A copy on write changes no account, so it is told by the fault's error
-//! code. Produces `TouchRow`: first touches exactly; of maps only pages that the thread itself brought into page cache
-//! or shared memory. Not seen: maps of pages that were there already, hugetlb, and swap-ins from the swap cache.
+//! Traces (BTF-typed or raw) the page-fault, page-allocation and RSS-accounting tracepoints, and follows each thread
+//! through them: an allocation of user memory waits until the kernel accounts for it as anonymous (a first touch) or as
+//! file or shared memory (a map). A copy on write changes no account, so it is told by the fault's error code. Nothing is
+//! traced where a fault or a system call ends, which would slow down every system call of the host: what was begun
+//! counts only within the same one, as `kernel::moment` tells. Produces `TouchRow`: first touches exactly; of maps only
+//! pages that the thread itself brought into page cache or shared memory. Not seen: maps of pages that were there already,
+//! hugetlb, and swap-ins from the swap cache.
 
 use agent_ebpf::{NO_NODE, Thread, may_count};
 use aya_ebpf::macros::{btf_tracepoint, raw_tracepoint};

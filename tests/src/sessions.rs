@@ -251,6 +251,10 @@ pub const TRACEPOINTS: Session = Session {
             "touch --kind kernel --pages 2000 --cpu-node 0 --memory-node 1",
         ),
         (
+            "given-back",
+            "touch --kind given-back --pages 2000 --cpu-node 1 --memory-node 0",
+        ),
+        (
             "zero-page",
             "touch --kind zero-page --pages 2000 --cpu-node 1 --memory-node 0",
         ),
@@ -378,6 +382,7 @@ pub const ONE_NODE: Session = Session {
         ("first-touch", "touch --pages 16384"),
         ("thp", "touch --kind thp --pages 4096"),
         ("kernel", "touch --kind kernel --pages 2000"),
+        ("given-back", "touch --kind given-back --pages 2000"),
         ("private-file", "touch --kind private-file --pages 2000"),
         ("memfd", "touch --kind memfd --pages 2000"),
         ("fork", "fork --pages 8192"),
