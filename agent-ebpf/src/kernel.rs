@@ -139,37 +139,56 @@ pub(crate) fn is_own_mm(mm: *const u8) -> bool {
     read::<*const u8>(current_task(), load(&TASK_MM)) == Some(mm)
 }
 
-/// The same without a helper that reads: Linux 5.11 and later.
-#[inline(always)]
-pub(crate) fn is_own_mm_typed(mm: *const u8) -> bool {
-    // SAFETY: no arguments; a task that the verifier knows as one, whose member it has checked.
-    unsafe {
-        let task = bpf_get_current_task_btf() as *const u8;
-        *task.add(load(&TASK_MM) as usize).cast::<*const u8>() == mm
-    }
-}
+/// The current task as the verifier knows it, whose members are read without a helper's call. Linux 5.11 and later.
+#[derive(Clone, Copy)]
+pub(crate) struct Me(*const u8);
 
-/// What the current thread is at: the same number within one page fault, or one system call between two faults, and
-/// another in the next. Nobody tells when those end: but each fault that ends is counted in the thread's own account, and
-/// the registers with which it entered the kernel tell its system calls apart, by number, caller and arguments. Linux
-/// 5.15 and later, x86.
-#[inline(always)]
-pub(crate) fn moment() -> u64 {
-    // SAFETY: no arguments; then a task and its registers that the verifier knows as such, whose members it has checked.
-    unsafe {
-        let task = bpf_get_current_task_btf();
-        let of_task = |offset: u32| *(task as *const u8).add(offset as usize).cast::<u64>();
-        let faults = of_task(load(&TASK_MINOR_FAULTS)) + of_task(load(&TASK_MAJOR_FAULTS));
-        let regs = bpf_task_pt_regs(task) as *const u8;
-        let of_regs = |offset: u32| *regs.add(offset as usize).cast::<u64>();
+impl Me {
+    #[inline(always)]
+    pub(crate) fn get() -> Self {
+        // SAFETY: no arguments.
+        Self(unsafe { bpf_get_current_task_btf() } as *const u8)
+    }
+
+    #[inline(always)]
+    fn read<T: Copy>(self, offset: u32) -> T {
+        // SAFETY: the verifier has checked that the offset is a member of this type.
+        unsafe { *self.0.add(offset as usize).cast::<T>() }
+    }
+
+    /// (thread-group id, thread id).
+    #[inline(always)]
+    pub(crate) fn ids(self) -> (u32, u32) {
+        (self.read(load(&TASK_TGID)), self.read(load(&TASK_PID)))
+    }
+
+    /// Whether `mm` is its own address space.
+    #[inline(always)]
+    pub(crate) fn has_mm(self, mm: *const u8) -> bool {
+        self.read::<*const u8>(load(&TASK_MM)) == mm
+    }
+
+    /// What it is at: the same number within one page fault, or one system call between two faults, and another in the
+    /// next. Nobody tells when those end: but each fault that ends is counted in the thread's own account, and the
+    /// registers with which it entered the kernel tell its system calls apart, by number, caller and arguments. Linux
+    /// 5.15 and later, x86.
+    #[inline(always)]
+    pub(crate) fn moment(self) -> u64 {
+        let faults =
+            self.read::<u64>(load(&TASK_MINOR_FAULTS)) + self.read::<u64>(load(&TASK_MAJOR_FAULTS));
+        // SAFETY: a task, and then its registers, which the verifier knows as such; it has checked their members.
+        let register = unsafe {
+            let registers = bpf_task_pt_regs(self.0 as *mut _) as *const u8;
+            move |offset: u32| *registers.add(offset as usize).cast::<u64>()
+        };
         // Odd numbers without a pattern (digits of pi), so that what differs doesn't cancel out.
         faults
             .wrapping_mul(0x243f_6a88_85a3_08d3)
-            .wrapping_add(of_regs(load(&REGS_CALL)).wrapping_mul(0x1319_8a2e_0370_7345))
-            .wrapping_add(of_regs(load(&REGS_IP)).wrapping_mul(0xa409_3822_299f_31d1))
-            .wrapping_add(of_regs(load(&REGS_ARG_1)).wrapping_mul(0x082e_fa98_ec4e_6c89))
-            .wrapping_add(of_regs(load(&REGS_ARG_2)).wrapping_mul(0x4528_21e6_38d0_1377))
-            .wrapping_add(of_regs(load(&REGS_ARG_3)).wrapping_mul(0xbe54_66cf_34e9_0c6d))
+            .wrapping_add(register(load(&REGS_CALL)).wrapping_mul(0x1319_8a2e_0370_7345))
+            .wrapping_add(register(load(&REGS_IP)).wrapping_mul(0xa409_3822_299f_31d1))
+            .wrapping_add(register(load(&REGS_ARG_1)).wrapping_mul(0x082e_fa98_ec4e_6c89))
+            .wrapping_add(register(load(&REGS_ARG_2)).wrapping_mul(0x4528_21e6_38d0_1377))
+            .wrapping_add(register(load(&REGS_ARG_3)).wrapping_mul(0xbe54_66cf_34e9_0c6d))
     }
 }
 

@@ -191,8 +191,8 @@ pub(crate) fn thread(current: &Current) -> Option<*mut Thread> {
 /// process is let go, and a tid that comes back to another process is marked at its birth. Whoever isn't tracked pays
 /// for a second look-up.
 #[inline(always)]
-pub(crate) fn current_thread() -> Option<(Current, *mut Thread)> {
-    let (tgid, tid) = kernel::current();
+pub(crate) fn current_thread(me: kernel::Me) -> Option<(Current, *mut Thread)> {
+    let (tgid, tid) = me.ids();
     if let Some(thread) = THREADS.get_ptr_mut(tid) {
         // SAFETY: this thread's own state, or that of its predecessor with this tid.
         let (cookie, owner, exited) =

@@ -4,7 +4,7 @@
 //! through them: an allocation of user memory waits until the kernel accounts for it as anonymous (a first touch) or as
 //! file or shared memory (a map). A copy on write changes no account, so it is told by the fault's error code. Nothing is
 //! traced where a fault or a system call ends, which would slow down every system call of the host: what was begun
-//! counts only within the same one, as `kernel::moment` tells. Produces `TouchRow`: first touches exactly; of maps only
+//! counts only within the same one, as `Me::moment` tells. Produces `TouchRow`: first touches exactly; of maps only
 //! pages that the thread itself brought into page cache or shared memory. Not seen: maps of pages that were there already,
 //! hugetlb, and swap-ins from the swap cache.
 
@@ -12,7 +12,7 @@ use agent_ebpf::{NO_NODE, Thread, may_count};
 use aya_ebpf::macros::{btf_tracepoint, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
 
-use crate::kernel;
+use crate::kernel::{self, Me};
 use crate::rows::{self, Current};
 use crate::twins::tracepoint;
 
@@ -44,9 +44,10 @@ fn begin_fault(error_code: u64) {
     if error_code & PRESENT_AND_WRITE != PRESENT_AND_WRITE {
         return;
     }
-    if let Some((_, thread)) = rows::current_thread() {
+    let me = Me::get();
+    if let Some((_, thread)) = rows::current_thread(me) {
         // SAFETY: this thread's own state.
-        unsafe { (*thread).copying_at = kernel::moment() };
+        unsafe { (*thread).copying_at = me.moment() };
     }
 }
 
@@ -77,13 +78,14 @@ fn allocated(order: u32, gfp: u32, node: impl FnOnce() -> Option<u32>) {
     if gfp & GFP_USER_MEMORY != GFP_USER_MEMORY {
         return;
     }
-    let (Some((current, thread)), Some(node)) = (rows::current_thread(), node()) else {
+    let me = Me::get();
+    let (Some((current, thread)), Some(node)) = (rows::current_thread(me), node()) else {
         return;
     };
     let pages = 1u32 << (order & 31);
     // SAFETY: this thread's own state.
     unsafe {
-        let now = kernel::moment();
+        let now = me.moment();
         if (*thread).copying_at == now {
             // One fault makes one copy.
             (*thread).copying_at = 0;
@@ -100,7 +102,8 @@ fn allocated(order: u32, gfp: u32, node: impl FnOnce() -> Option<u32>) {
 
 #[inline(always)]
 fn accounted(mm: *const u8, member: u32) {
-    let Some((current, thread)) = rows::current_thread() else {
+    let me = Me::get();
+    let Some((current, thread)) = rows::current_thread(me) else {
         return;
     };
     // SAFETY: this thread's own state.
@@ -115,7 +118,7 @@ fn accounted(mm: *const u8, member: u32) {
         }
         let node = (*thread).pending_node;
         let from_swap = (*thread).pending_swap != 0;
-        let stale = (*thread).pending_at != kernel::moment();
+        let stale = (*thread).pending_at != me.moment();
         forget(thread);
         if stale {
             // An allocation that came to nothing, or page cache that a system call filled before.
@@ -123,7 +126,7 @@ fn accounted(mm: *const u8, member: u32) {
         }
         (pages, node, from_swap)
     };
-    if !kernel::is_own_mm_typed(mm) {
+    if !me.has_mm(mm) {
         return;
     }
     let kind = match member {
