@@ -170,27 +170,55 @@ impl Me {
 
     /// What it is at: the same number within one page fault, or one system call between two faults, and another in the
     /// next. Nobody tells when those end: but each fault that ends is counted in the thread's own account, and the
-    /// registers with which it entered the kernel tell its system calls apart, by number, caller and arguments. Linux
-    /// 5.15 and later, x86.
+    /// registers with which it entered the kernel tell its system calls apart, by number and arguments. Linux 5.15 and
+    /// later, x86.
     #[inline(always)]
     pub(crate) fn moment(self) -> u64 {
         let faults =
             self.read::<u64>(load(&TASK_MINOR_FAULTS)) + self.read::<u64>(load(&TASK_MAJOR_FAULTS));
-        // SAFETY: a task, and then its registers, which the verifier knows as such; it has checked their members.
-        let register = unsafe {
-            let registers = bpf_task_pt_regs(self.0 as *mut _) as *const u8;
-            move |offset: u32| *registers.add(offset as usize).cast::<u64>()
-        };
+        let call = self.register(load(&REGS_CALL));
+        if call == NO_CALL {
+            return faults;
+        }
         // Odd numbers without a pattern (digits of pi), so that what differs doesn't cancel out.
         faults
-            .wrapping_mul(0x243f_6a88_85a3_08d3)
-            .wrapping_add(register(load(&REGS_CALL)).wrapping_mul(0x1319_8a2e_0370_7345))
-            .wrapping_add(register(load(&REGS_IP)).wrapping_mul(0xa409_3822_299f_31d1))
-            .wrapping_add(register(load(&REGS_ARG_1)).wrapping_mul(0x082e_fa98_ec4e_6c89))
-            .wrapping_add(register(load(&REGS_ARG_2)).wrapping_mul(0x4528_21e6_38d0_1377))
-            .wrapping_add(register(load(&REGS_ARG_3)).wrapping_mul(0xbe54_66cf_34e9_0c6d))
+            .wrapping_add(call.wrapping_mul(0x1319_8a2e_0370_7345))
+            .wrapping_add(
+                self.register(load(&REGS_ARG_1))
+                    .wrapping_mul(0x082e_fa98_ec4e_6c89),
+            )
+            .wrapping_add(
+                self.register(load(&REGS_ARG_2))
+                    .wrapping_mul(0x4528_21e6_38d0_1377),
+            )
+            .wrapping_add(
+                self.register(load(&REGS_ARG_3))
+                    .wrapping_mul(0xbe54_66cf_34e9_0c6d),
+            )
+    }
+
+    /// The same for one instruction of the program: a fault that failed is not counted. Never 0.
+    #[inline(always)]
+    pub(crate) fn instruction(self) -> u64 {
+        let ip = self.register(load(&REGS_IP));
+        self.moment()
+            .wrapping_add(ip.wrapping_mul(0xa409_3822_299f_31d1))
+            | 1
+    }
+
+    /// A register with which it entered the kernel.
+    #[inline(always)]
+    fn register(self, offset: u32) -> u64 {
+        // SAFETY: a task, and then its registers, which the verifier knows as such; it has checked their members.
+        unsafe {
+            let registers = bpf_task_pt_regs(self.0 as *mut _) as *const u8;
+            *registers.add(offset as usize).cast::<u64>()
+        }
     }
 }
+
+/// What stands for the system call's number when there is none: a fault or an interrupt of the program.
+const NO_CALL: u64 = u64::MAX;
 
 /// Whether a mapping belongs to the current thread's own address space.
 #[inline(always)]

@@ -47,7 +47,7 @@ fn begin_fault(error_code: u64) {
     let me = Me::get();
     if let Some((_, thread)) = rows::current_thread(me) {
         // SAFETY: this thread's own state.
-        unsafe { (*thread).copying_at = me.moment() };
+        unsafe { (*thread).copying_at = me.instruction() };
     }
 }
 
@@ -85,16 +85,16 @@ fn allocated(order: u32, gfp: u32, node: impl FnOnce() -> Option<u32>) {
     let pages = 1u32 << (order & 31);
     // SAFETY: this thread's own state.
     unsafe {
-        let now = me.moment();
-        if (*thread).copying_at == now {
-            // One fault makes one copy.
-            (*thread).copying_at = 0;
+        let copying_at = (*thread).copying_at;
+        // One fault makes one copy.
+        (*thread).copying_at = 0;
+        if copying_at != 0 && copying_at == me.instruction() {
             forget(thread);
             count(&current, Kind::FirstTouch, node, pages.into());
         } else {
             (*thread).pending_pages = pages;
             (*thread).pending_node = node;
-            (*thread).pending_at = now;
+            (*thread).pending_at = me.moment();
             (*thread).pending_swap = 0;
         }
     }
