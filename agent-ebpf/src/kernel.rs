@@ -174,14 +174,13 @@ impl Me {
     /// later, x86.
     #[inline(always)]
     pub(crate) fn moment(self) -> u64 {
-        let faults =
-            self.read::<u64>(load(&TASK_MINOR_FAULTS)) + self.read::<u64>(load(&TASK_MAJOR_FAULTS));
         let call = self.register(load(&REGS_CALL));
         if call == NO_CALL {
-            return faults;
+            return self.faults();
         }
         // Odd numbers without a pattern (digits of pi), so that what differs doesn't cancel out.
-        faults
+        let call = self
+            .faults()
             .wrapping_add(call.wrapping_mul(0x1319_8a2e_0370_7345))
             .wrapping_add(
                 self.register(load(&REGS_ARG_1))
@@ -194,7 +193,25 @@ impl Me {
             .wrapping_add(
                 self.register(load(&REGS_ARG_3))
                     .wrapping_mul(0xbe54_66cf_34e9_0c6d),
-            )
+            );
+        call | IN_CALL
+    }
+
+    /// Whether it is still at that moment. Of a fault of the program the account alone is asked, which is the cheaper
+    /// half: only a fault that failed after it allocated could be taken for what comes next.
+    #[inline(always)]
+    pub(crate) fn is_still_at(self, moment: u64) -> bool {
+        if moment & IN_CALL == 0 {
+            self.faults() == moment
+        } else {
+            self.moment() == moment
+        }
+    }
+
+    /// Its faults that have ended.
+    #[inline(always)]
+    fn faults(self) -> u64 {
+        self.read::<u64>(load(&TASK_MINOR_FAULTS)) + self.read::<u64>(load(&TASK_MAJOR_FAULTS))
     }
 
     /// The same for one instruction of the program: a fault that failed is not counted. Never 0.
@@ -219,6 +236,8 @@ impl Me {
 
 /// What stands for the system call's number when there is none: a fault or an interrupt of the program.
 const NO_CALL: u64 = u64::MAX;
+/// The bit of a moment within a system call; a count of faults doesn't reach it.
+const IN_CALL: u64 = 1 << 63;
 
 /// Whether a mapping belongs to the current thread's own address space.
 #[inline(always)]

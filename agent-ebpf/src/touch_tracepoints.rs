@@ -118,7 +118,7 @@ fn accounted(mm: *const u8, member: u32) {
         }
         let node = (*thread).pending_node;
         let from_swap = (*thread).pending_swap != 0;
-        let stale = (*thread).pending_at != me.moment();
+        let stale = !me.is_still_at((*thread).pending_at);
         forget(thread);
         if stale {
             // An allocation that came to nothing, or page cache that a system call filled before.
