@@ -214,13 +214,12 @@ impl Me {
         self.read::<u64>(load(&TASK_MINOR_FAULTS)) + self.read::<u64>(load(&TASK_MAJOR_FAULTS))
     }
 
-    /// The same for one instruction of the program: a fault that failed is not counted. Never 0.
+    /// The same for one instruction of the program: a fault that failed is not counted.
     #[inline(always)]
     pub(crate) fn instruction(self) -> u64 {
         let ip = self.register(load(&REGS_IP));
         self.moment()
             .wrapping_add(ip.wrapping_mul(0xa409_3822_299f_31d1))
-            | 1
     }
 
     /// A register with which it entered the kernel.
