@@ -1,7 +1,7 @@
 //! Reading the running kernel's structures, at offsets that the user side took from that kernel's BTF.
 
 use aya_ebpf::helpers::generated::{
-    bpf_get_current_task, bpf_get_current_task_btf, bpf_get_numa_node_id,
+    bpf_get_current_task, bpf_get_current_task_btf, bpf_get_numa_node_id, bpf_task_pt_regs,
 };
 use aya_ebpf::helpers::{bpf_get_current_pid_tgid, bpf_probe_read_kernel};
 use core::ptr::{addr_of, read_volatile};
@@ -20,6 +20,13 @@ global!(
     TASK_PID,
     TASK_TGID,
     TASK_MM,
+    TASK_MINOR_FAULTS,
+    TASK_MAJOR_FAULTS,
+    REGS_CALL,
+    REGS_IP,
+    REGS_ARG_1,
+    REGS_ARG_2,
+    REGS_ARG_3,
     TASK_RUN_TIME,
     TASK_EXEC_START,
     TASK_SIGNAL,
@@ -132,15 +139,104 @@ pub(crate) fn is_own_mm(mm: *const u8) -> bool {
     read::<*const u8>(current_task(), load(&TASK_MM)) == Some(mm)
 }
 
-/// The same without a helper that reads: Linux 5.11 and later.
-#[inline(always)]
-pub(crate) fn is_own_mm_typed(mm: *const u8) -> bool {
-    // SAFETY: no arguments; a task that the verifier knows as one, whose member it has checked.
-    unsafe {
-        let task = bpf_get_current_task_btf() as *const u8;
-        *task.add(load(&TASK_MM) as usize).cast::<*const u8>() == mm
+/// The current task as the verifier knows it, whose members are read without a helper's call. Linux 5.11 and later.
+#[derive(Clone, Copy)]
+pub(crate) struct Me(*const u8);
+
+impl Me {
+    #[inline(always)]
+    pub(crate) fn get() -> Self {
+        // SAFETY: no arguments.
+        Self(unsafe { bpf_get_current_task_btf() } as *const u8)
+    }
+
+    #[inline(always)]
+    fn read<T: Copy>(self, offset: u32) -> T {
+        // SAFETY: the verifier has checked that the offset is a member of this type.
+        unsafe { *self.0.add(offset as usize).cast::<T>() }
+    }
+
+    /// (thread-group id, thread id).
+    #[inline(always)]
+    pub(crate) fn ids(self) -> (u32, u32) {
+        (self.read(load(&TASK_TGID)), self.read(load(&TASK_PID)))
+    }
+
+    /// Whether `mm` is its own address space.
+    #[inline(always)]
+    pub(crate) fn has_mm(self, mm: *const u8) -> bool {
+        self.read::<*const u8>(load(&TASK_MM)) == mm
+    }
+
+    /// What it is at: the same number within one page fault, or one system call between two faults, and another in the
+    /// next. Nobody tells when those end: but each fault that ends is counted in the thread's own account, and the
+    /// registers with which it entered the kernel tell its system calls apart, by number and arguments. Linux 5.15 and
+    /// later, x86.
+    #[inline(always)]
+    pub(crate) fn moment(self) -> u64 {
+        let call = self.register(load(&REGS_CALL));
+        if call == NO_CALL {
+            return self.faults();
+        }
+        // Odd numbers without a pattern (digits of pi), so that what differs doesn't cancel out.
+        let call = self
+            .faults()
+            .wrapping_add(call.wrapping_mul(0x1319_8a2e_0370_7345))
+            .wrapping_add(
+                self.register(load(&REGS_ARG_1))
+                    .wrapping_mul(0x082e_fa98_ec4e_6c89),
+            )
+            .wrapping_add(
+                self.register(load(&REGS_ARG_2))
+                    .wrapping_mul(0x4528_21e6_38d0_1377),
+            )
+            .wrapping_add(
+                self.register(load(&REGS_ARG_3))
+                    .wrapping_mul(0xbe54_66cf_34e9_0c6d),
+            );
+        call | IN_CALL
+    }
+
+    /// Whether it is still at that moment. Of a fault of the program the account alone is asked, which is the cheaper
+    /// half: only a fault that failed after it allocated could be taken for what comes next.
+    #[inline(always)]
+    pub(crate) fn is_still_at(self, moment: u64) -> bool {
+        if moment & IN_CALL == 0 {
+            self.faults() == moment
+        } else {
+            self.moment() == moment
+        }
+    }
+
+    /// Its faults that have ended.
+    #[inline(always)]
+    fn faults(self) -> u64 {
+        self.read::<u64>(load(&TASK_MINOR_FAULTS)) + self.read::<u64>(load(&TASK_MAJOR_FAULTS))
+    }
+
+    /// The same for one instruction of the program: a fault that failed is not counted.
+    #[inline(always)]
+    pub(crate) fn instruction(self) -> u64 {
+        let ip = self.register(load(&REGS_IP));
+        self.moment()
+            .wrapping_add(ip.wrapping_mul(0xa409_3822_299f_31d1))
+    }
+
+    /// A register with which it entered the kernel.
+    #[inline(always)]
+    fn register(self, offset: u32) -> u64 {
+        // SAFETY: a task, and then its registers, which the verifier knows as such; it has checked their members.
+        unsafe {
+            let registers = bpf_task_pt_regs(self.0 as *mut _) as *const u8;
+            *registers.add(offset as usize).cast::<u64>()
+        }
     }
 }
+
+/// What stands for the system call's number when there is none: a fault or an interrupt of the program.
+const NO_CALL: u64 = u64::MAX;
+/// The bit of a moment within a system call; a count of faults doesn't reach it.
+const IN_CALL: u64 = 1 << 63;
 
 /// Whether a mapping belongs to the current thread's own address space.
 #[inline(always)]

@@ -53,6 +53,10 @@ pub struct Tracked {
 pub struct Thread {
     /// [`Tracked::cookie`] of its process.
     pub cookie: u64,
+    /// The page fault or system call that allocated `pending_pages`.
+    pub pending_at: u64,
+    /// The page fault that may copy a page; 0 for none.
+    pub copying_at: u64,
     /// Thread-group id.
     pub tgid: u32,
     /// 1 once it has begun to exit, or has given up this tid in an exec.
@@ -69,10 +73,10 @@ pub struct Thread {
     pub pending_pages: u32,
     /// Their node.
     pub pending_node: u32,
-    /// [`FAULT_NONE`], or [`FAULT_UNDER_WAY`] with the hardware's error code.
-    pub fault: u32,
     /// 1 while it is in a call on a device's file.
     pub in_driver: u32,
+    /// 1 once `pending_pages` are known to come from swap.
+    pub pending_swap: u32,
     /// The kernel's task at its last switch-out; 0 before the first. A thread that executes a program takes over its
     /// leader's tid before it tells so.
     pub task: u64,
@@ -95,11 +99,6 @@ pub struct Thread {
     /// Where a call under way is to leave the pages that it pins for long; 0 outside.
     pub pinning_pages: u64,
 }
-
-/// No page fault is under way.
-pub const FAULT_NONE: u32 = 0;
-/// A page fault is under way; the hardware's error code is in the bits below.
-pub const FAULT_UNDER_WAY: u32 = 1 << 31;
 
 /// Scheduling; map `SCHED`.
 #[repr(C)]
@@ -250,6 +249,20 @@ pub mod global {
     pub const TASK_TGID: &str = "TASK_TGID";
     /// `u32`: offset of `task_struct.mm`.
     pub const TASK_MM: &str = "TASK_MM";
+    /// `u32`: offset of `task_struct.min_flt`.
+    pub const TASK_MINOR_FAULTS: &str = "TASK_MINOR_FAULTS";
+    /// `u32`: offset of `task_struct.maj_flt`.
+    pub const TASK_MAJOR_FAULTS: &str = "TASK_MAJOR_FAULTS";
+    /// `u32`: offset of `pt_regs.orig_ax`; 0 on machines that aren't x86, and of the four that follow.
+    pub const REGS_CALL: &str = "REGS_CALL";
+    /// `u32`: offset of `pt_regs.ip`.
+    pub const REGS_IP: &str = "REGS_IP";
+    /// `u32`: offset of `pt_regs.di`.
+    pub const REGS_ARG_1: &str = "REGS_ARG_1";
+    /// `u32`: offset of `pt_regs.si`.
+    pub const REGS_ARG_2: &str = "REGS_ARG_2";
+    /// `u32`: offset of `pt_regs.dx`.
+    pub const REGS_ARG_3: &str = "REGS_ARG_3";
     /// `u32`: offset of `task_struct.se.sum_exec_runtime`.
     pub const TASK_RUN_TIME: &str = "TASK_RUN_TIME";
     /// `u32`: offset of `task_struct.se.exec_start`.
@@ -290,7 +303,7 @@ mod user {
 
 const _: () = {
     use core::mem::size_of;
-    assert!(size_of::<Thread>() == 8 + 10 * 4 + 10 * 8);
+    assert!(size_of::<Thread>() == 3 * 8 + 10 * 4 + 10 * 8);
     assert!(size_of::<SchedRow>() == (3 + SLOTS) * 8);
     assert!(size_of::<TouchRow>() == (3 + 2 * SLOTS) * 8);
     assert!(size_of::<BalanceRow>() == (5 + 2 * SLOTS) * 8);

@@ -147,9 +147,10 @@ row!(SchedRow, BLANK_SCHED, on_cpu_ns: 0, moves_from: [0; SLOTS]);
 row!(TouchRow, BLANK_TOUCH, swap_in: 0, first_touch: [0; SLOTS], map: [0; SLOTS]);
 row!(BalanceRow, BLANK_BALANCE, hint_faults: 0, hint_faults_local: 0, failed_pages: 0,
     hint_pages: [0; SLOTS], migrated_from: [0; SLOTS]);
-row!(Thread, BLANK_THREAD, exited: 0, task: 0, on_cpu_ns: 0, run_time_ns: 0, scan_ns: 0, scan_cpu_ns: 0, scan_began_ns: 0,
+row!(Thread, BLANK_THREAD, pending_at: 0, copying_at: 0, exited: 0, task: 0, on_cpu_ns: 0, run_time_ns: 0, scan_ns: 0, scan_cpu_ns: 0, scan_began_ns: 0,
     scan_began_run_time_ns: 0, scan_began_account_ns: 0, migrating_vma: 0, pinning_pages: 0, last_node: NO_NODE,
-    hint_node: NO_NODE, hint_cpu_node: 0, in_swap: 0, pending_pages: 0, pending_node: NO_NODE, fault: 0, in_driver: 0);
+    hint_node: NO_NODE, hint_cpu_node: 0, in_swap: 0, pending_pages: 0, pending_node: NO_NODE, in_driver: 0,
+    pending_swap: 0);
 row!(DeviceRow, BLANK_DEVICE, pinned: [0; SLOTS], driver_allocated: [0; SLOTS]);
 
 /// The row of this key, made when it isn't there; `None` (and counted) when the map is full.
@@ -191,8 +192,8 @@ pub(crate) fn thread(current: &Current) -> Option<*mut Thread> {
 /// process is let go, and a tid that comes back to another process is marked at its birth. Whoever isn't tracked pays
 /// for a second look-up.
 #[inline(always)]
-pub(crate) fn current_thread() -> Option<(Current, *mut Thread)> {
-    let (tgid, tid) = kernel::current();
+pub(crate) fn current_thread(me: kernel::Me) -> Option<(Current, *mut Thread)> {
+    let (tgid, tid) = me.ids();
     if let Some(thread) = THREADS.get_ptr_mut(tid) {
         // SAFETY: this thread's own state, or that of its predecessor with this tid.
         let (cookie, owner, exited) =

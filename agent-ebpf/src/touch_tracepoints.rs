@@ -1,23 +1,25 @@
 //! Touches, second rung: where the kernel refuses fentry, the same from tracepoints alone, on Linux 6.2 and later.
 //!
-//! Traces (BTF-typed or raw) the page-fault, page-allocation, RSS-accounting and system-call tracepoints, and follows each
-//! thread through them: an allocation of user memory waits until the kernel accounts for it as anonymous (a first
-//! touch) or as file or shared memory (a map). A copy on write changes no account, so it is told by the fault's error
-//! code. Produces `TouchRow`: first touches exactly; of maps only pages that the thread itself brought into page cache
-//! or shared memory. Not seen: maps of pages that were there already, hugetlb, and swap-ins from the swap cache.
+//! Traces (BTF-typed or raw) the page-fault, page-allocation and RSS-accounting tracepoints, and follows each thread
+//! through them: an allocation of user memory waits until the kernel accounts for it as anonymous (a first touch) or as
+//! file or shared memory (a map). A copy on write changes no account, so it is told by the fault's error code. Nothing is
+//! traced where a fault or a system call ends, which would slow down every system call of the host: what was begun
+//! counts only within the same one, as `Me::moment` tells. Produces `TouchRow`: first touches exactly; of maps only
+//! pages that the thread itself brought into page cache or shared memory. Not seen: maps of pages that were there already,
+//! hugetlb, and swap-ins from the swap cache.
 
-use agent_ebpf::{FAULT_NONE, FAULT_UNDER_WAY, NO_NODE, Thread, may_count};
+use agent_ebpf::{NO_NODE, Thread, may_count};
 use aya_ebpf::macros::{btf_tracepoint, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
 
-use crate::kernel;
+use crate::kernel::{self, Me};
 use crate::rows::{self, Current};
 use crate::twins::tracepoint;
 
 /// `__GFP_HIGHMEM | __GFP_HARDWALL`: an allocation for user space. The same bits on all kernels since 5.10.
 const GFP_USER_MEMORY: u32 = 0x0010_0002;
 /// Page-fault error code: the page was present, and it was a write.
-const PRESENT_AND_WRITE: u32 = 3;
+const PRESENT_AND_WRITE: u64 = 3;
 /// `enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES }`, unchanged since 4.5.
 const MM_FILEPAGES: u32 = 0;
 const MM_ANONPAGES: u32 = 1;
@@ -38,40 +40,14 @@ tracepoint! {
 
 #[inline(always)]
 fn begin_fault(error_code: u64) {
-    let Some((_, thread)) = rows::current_thread() else {
+    // All others show in the account.
+    if error_code & PRESENT_AND_WRITE != PRESENT_AND_WRITE {
         return;
-    };
-    // SAFETY: this thread's own state.
-    unsafe {
-        (*thread).fault = FAULT_UNDER_WAY | (error_code as u32 & !FAULT_UNDER_WAY);
-        forget(thread);
     }
-}
-
-tracepoint! {
-    /// `sys_enter(struct pt_regs *, long id)`: a fault before it has ended.
-    fn sys_enter, raw_sys_enter()
-    end_fault()
-}
-
-tracepoint! {
-    /// `sys_exit(struct pt_regs *, long ret)`: a fault within it has ended.
-    fn sys_exit, raw_sys_exit()
-    end_fault()
-}
-
-#[inline(always)]
-fn end_fault() {
-    // All of the host's system calls come through here: whoever isn't tracked leaves after one look-up.
-    let Some(current) = Current::get() else {
-        return;
-    };
-    if let Some(thread) = rows::thread(&current) {
+    let me = Me::get();
+    if let Some((_, thread)) = rows::current_thread(me) {
         // SAFETY: this thread's own state.
-        unsafe {
-            (*thread).fault = FAULT_NONE;
-            forget(thread);
-        }
+        unsafe { (*thread).copying_at = me.instruction() };
     }
 }
 
@@ -102,45 +78,55 @@ fn allocated(order: u32, gfp: u32, node: impl FnOnce() -> Option<u32>) {
     if gfp & GFP_USER_MEMORY != GFP_USER_MEMORY {
         return;
     }
-    let (Some((current, thread)), Some(node)) = (rows::current_thread(), node()) else {
+    let me = Me::get();
+    let (Some((current, thread)), Some(node)) = (rows::current_thread(me), node()) else {
         return;
     };
     let pages = 1u32 << (order & 31);
     // SAFETY: this thread's own state.
     unsafe {
-        let fault = (*thread).fault;
-        if fault != FAULT_NONE && fault & PRESENT_AND_WRITE == PRESENT_AND_WRITE {
-            // One fault makes one copy: what the rest of a system call allocates is something else.
-            (*thread).fault = FAULT_NONE;
+        let copying_at = (*thread).copying_at;
+        // One fault makes one copy.
+        (*thread).copying_at = 0;
+        if copying_at != 0 && copying_at == me.instruction() {
             forget(thread);
             count(&current, Kind::FirstTouch, node, pages.into());
         } else {
             (*thread).pending_pages = pages;
             (*thread).pending_node = node;
+            (*thread).pending_at = me.moment();
+            (*thread).pending_swap = 0;
         }
     }
 }
 
 #[inline(always)]
 fn accounted(mm: *const u8, member: u32) {
-    let Some((current, thread)) = rows::current_thread() else {
+    let me = Me::get();
+    let Some((current, thread)) = rows::current_thread(me) else {
         return;
     };
     // SAFETY: this thread's own state.
     let (pages, node, from_swap) = unsafe {
         let pages = u64::from((*thread).pending_pages);
+        if pages == 0 {
+            return;
+        }
         if member == MM_SWAPENTS {
-            if pages != 0 {
-                (*thread).in_swap = 1;
-            }
+            (*thread).pending_swap = 1;
             return;
         }
         let node = (*thread).pending_node;
-        let from_swap = (*thread).in_swap != 0;
+        let from_swap = (*thread).pending_swap != 0;
+        let stale = !me.is_still_at((*thread).pending_at);
         forget(thread);
+        if stale {
+            // An allocation that came to nothing, or page cache that a system call filled before.
+            return;
+        }
         (pages, node, from_swap)
     };
-    if pages == 0 || !kernel::is_own_mm_typed(mm) {
+    if !me.has_mm(mm) {
         return;
     }
     let kind = match member {
@@ -160,7 +146,7 @@ unsafe fn forget(thread: *mut Thread) {
     unsafe {
         (*thread).pending_pages = 0;
         (*thread).pending_node = NO_NODE;
-        (*thread).in_swap = 0;
+        (*thread).pending_swap = 0;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::engines::selection::Selection;
 use crate::export::otlp::Protocol;
-use crate::probes::attach;
+use crate::probes::{attach, forced};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -164,13 +164,21 @@ pub(crate) struct Probes {
 }
 
 impl Probes {
-    pub(crate) fn options(&self) -> attach::Options {
-        attach::Options {
+    /// How to attach.
+    ///
+    /// # Errors
+    /// If two signals are forced to what can't be together.
+    pub(crate) fn options(&self) -> anyhow::Result<attach::Options> {
+        let forced = self.mechanisms.iter().copied().collect();
+        if let Some(why) = forced::clash(&forced) {
+            anyhow::bail!("--mechanism: {why}");
+        }
+        Ok(attach::Options {
             btf: self.btf.clone(),
-            forced: self.mechanisms.iter().copied().collect(),
+            forced,
             broken: self.broken.iter().copied().collect(),
             entries: self.entries.iter().cloned().collect(),
-        }
+        })
     }
 }
 
@@ -256,13 +264,17 @@ fn mechanism(text: &str) -> Result<(SignalName, Mechanism), String> {
         .split_once('=')
         .ok_or("write SIGNAL=RUNG, e.g. first_touch=tp_btf")?;
     let signal = self::signal(signal)?;
-    let rung = Mechanism::ALL
-        .into_iter()
+    let known = forced::mechanisms(signal);
+    let rung = known
+        .iter()
         .find(|mechanism| mechanism.as_str() == rung)
+        .copied()
         .ok_or_else(|| {
+            let known: Vec<_> = known.iter().map(|known| known.as_str()).collect();
             format!(
-                "no mechanism {rung}; there are {}",
-                list(Mechanism::ALL.map(Mechanism::as_str))
+                "{} has no rung {rung}; it has {}",
+                signal.as_str(),
+                known.join(", ")
             )
         })?;
     Ok((signal, rung))
@@ -355,6 +367,10 @@ mod tests {
         for wrong in ["first_touch", "nonsense=tp_btf", "map=magic", ""] {
             assert!(mechanism(wrong).is_err(), "{wrong:?}");
         }
+        assert_eq!(
+            mechanism("hint=tp_btf"),
+            Err("hint has no rung tp_btf; it has fentry, kprobe, procfs".to_owned())
+        );
     }
 
     #[test]

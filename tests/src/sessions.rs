@@ -226,7 +226,7 @@ pub const SWAP: Session = Session {
 
 /// The rungs of a kernel that refuses fentry; there is none for hint touches and scans.
 pub const TRACEPOINTS_ONLY: &str = "--mechanism first_touch=tp_btf --mechanism map=tp_btf \
-    --mechanism migration=tp_btf --mechanism hint=tp_btf --mechanism scan=tp_btf";
+    --mechanism migration=tp_btf --mechanism hint=procfs --mechanism scan=procfs";
 
 /// First touches as a kernel without fentry has them.
 pub const TRACEPOINTS: Session = Session {
@@ -249,6 +249,10 @@ pub const TRACEPOINTS: Session = Session {
         (
             "kernel",
             "touch --kind kernel --pages 2000 --cpu-node 0 --memory-node 1",
+        ),
+        (
+            "given-back",
+            "touch --kind given-back --pages 2000 --cpu-node 1 --memory-node 0",
         ),
         (
             "zero-page",
@@ -378,6 +382,7 @@ pub const ONE_NODE: Session = Session {
         ("first-touch", "touch --pages 16384"),
         ("thp", "touch --kind thp --pages 4096"),
         ("kernel", "touch --kind kernel --pages 2000"),
+        ("given-back", "touch --kind given-back --pages 2000"),
         ("private-file", "touch --kind private-file --pages 2000"),
         ("memfd", "touch --kind memfd --pages 2000"),
         ("fork", "fork --pages 8192"),

@@ -61,6 +61,11 @@ fn pages_that_the_kernel_fills_are_first_touches() {
 }
 
 #[test]
+fn pages_that_are_given_back_are_no_first_touches_again() {
+    first_touches("given-back");
+}
+
+#[test]
 fn a_private_copy_of_a_file_page_is_a_first_touch() {
     first_touches("private-file");
 }

@@ -32,7 +32,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     let started = Sampler::start(sampler::Options {
         root: root.clone(),
         selection: Selection::new(vec![own_pid(&root)], None, false)?,
-        attach: options.probes.options(),
+        attach: options.probes.options()?,
         keep_ended: false,
         self_test: options.self_test,
     });

@@ -39,7 +39,7 @@ fn sampler(watch: &Watch, keep_ended: bool) -> Result<Sampler> {
     sampler::start(sampler::Options {
         root: Root::system(),
         selection: watch.selection()?,
-        attach: watch.probes.options(),
+        attach: watch.probes.options()?,
         keep_ended,
         self_test: watch.self_test,
     })

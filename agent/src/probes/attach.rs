@@ -1,6 +1,7 @@
 //! Loads the kernel side and attaches each signal's best rung that the kernel accepts.
 
 use super::bounds::Bounds;
+use super::forced::{self, Forced};
 use super::ladder::{self, Kind, Refusal};
 use super::layout::{Layout, LayoutError};
 use super::rungs::{LIFECYCLE, Rung, rungs, target_names};
@@ -9,9 +10,9 @@ use agent_ebpf::MAJORS;
 use aya::maps::Array;
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
-use model::signal::{Mechanism, Signal, SignalName, SignalState};
+use model::signal::{Signal, SignalName, SignalState};
 use model::topology::Topology;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::PathBuf;
 
@@ -26,7 +27,7 @@ pub(crate) struct Options {
     /// The kernel's BTF.
     pub(crate) btf: PathBuf,
     /// Signals that may stand on one mechanism only.
-    pub(crate) forced: BTreeMap<SignalName, Mechanism>,
+    pub(crate) forced: Forced,
     /// Signals whose programs are taken away after they attached, so that the self-test has something to find.
     pub(crate) broken: BTreeSet<SignalName>,
     /// Entries of maps by name, other than the machine's size would have; so that tests find one full.
@@ -52,7 +53,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             btf: PathBuf::from("/sys/kernel/btf/vmlinux"),
-            forced: BTreeMap::new(),
+            forced: Forced::new(),
             broken: BTreeSet::new(),
             entries: BTreeMap::new(),
         }
@@ -104,7 +105,7 @@ pub(crate) fn attach(host: &Host<'_>, options: &Options) -> Result<Attached, Att
         btf: &btf,
         attached: BTreeSet::new(),
     };
-    let lifecycle = attacher.first(LIFECYCLE, None).err();
+    let lifecycle = attacher.first(LIFECYCLE).err();
     let signals = SignalName::ALL
         .into_iter()
         .filter(|name| !rungs(*name).is_empty())
@@ -112,7 +113,7 @@ pub(crate) fn attach(host: &Host<'_>, options: &Options) -> Result<Attached, Att
             if name == SignalName::DriverAlloc && host.device_majors.is_empty() {
                 return Signal::unavailable(name, NO_DEVICE);
             }
-            attacher.signal(name, options.forced.get(&name).copied())
+            attacher.signal(name, &options.forced)
         })
         .collect::<Vec<_>>();
     for name in &options.broken {
@@ -225,12 +226,11 @@ struct Attacher<'a> {
 
 impl Attacher<'_> {
     /// The signal on the first rung that stands.
-    fn signal(&mut self, name: SignalName, forced: Option<Mechanism>) -> Signal {
-        match self.first(rungs(name), forced) {
+    fn signal(&mut self, name: SignalName, forced: &Forced) -> Signal {
+        match self.first(forced::allowed(name, forced)) {
             Ok((rung, stood, refusals)) => standing(name, rung, stood, &refusals),
             Err(why) if why.is_empty() => {
-                let asked = forced.map_or("any probe", Mechanism::as_str);
-                let why = format!("{} cannot be measured by {asked}", name.as_str());
+                let why = format!("no program was to measure {}", name.as_str());
                 Signal::unavailable(name, why)
             }
             Err(why) => Signal::unavailable(name, why),
@@ -240,12 +240,10 @@ impl Attacher<'_> {
     /// The first rung that stands, with what is told of those above it; else why none does.
     fn first(
         &mut self,
-        rungs: &'static [Rung],
-        forced: Option<Mechanism>,
+        rungs: impl IntoIterator<Item = &'static Rung>,
     ) -> Result<(&'static Rung, Stood, Vec<Refusal>), String> {
         let mut refusals = Vec::new();
-        let allowed = |rung: &&Rung| forced.is_none_or(|m| rung.mechanism == m);
-        for rung in rungs.iter().filter(allowed) {
+        for rung in rungs {
             let before = ladder::refused(rung, self.layout);
             let tried = before.is_none();
             let stood = match before {

@@ -209,12 +209,10 @@ mod tests {
             .collect()
     }
 
-    const FAULTS: [&str; 5] = [
+    const FAULTS: [&str; 3] = [
         "page_fault_user(i64, pt_regs *, i64)",
         "page_fault_kernel(i64, pt_regs *, i64)",
         "mm_page_alloc(page *, i32, i32, i32)",
-        "sys_enter(pt_regs *, i64)",
-        "sys_exit(pt_regs *, i64)",
     ];
     const ANON: [&str; 2] = [
         "folio_add_new_anon_rmap(folio *, vm_area_struct *, i64, i32)",

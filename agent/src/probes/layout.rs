@@ -76,6 +76,12 @@ impl Layout {
         g.insert("TASK_SIGNAL", types.offset("task_struct", "signal")?);
         g.insert("SIGNAL_LIVE", types.offset("signal_struct", "live")?);
         g.insert("VMA_MM", types.offset("vm_area_struct", "vm_mm")?);
+        g.insert("TASK_MINOR_FAULTS", types.offset("task_struct", "min_flt")?);
+        g.insert("TASK_MAJOR_FAULTS", types.offset("task_struct", "maj_flt")?);
+        for (name, register) in REGISTERS {
+            // Those of x86; the rung that asks for them stands on x86 alone.
+            g.insert(name, types.offset("pt_regs", register).unwrap_or(0));
+        }
         g.insert("FILE_INODE", types.offset("file", "f_inode")?);
         g.insert("INODE_RDEV", types.offset("inode", "i_rdev")?);
         g.insert("NODE_SHIFT", 64 - types.nodes_shift()?);
@@ -91,6 +97,15 @@ impl Layout {
         Ok(layout)
     }
 }
+
+/// The registers with which a thread entered the kernel, by the kernel side's names.
+const REGISTERS: [(&str, &str); 5] = [
+    ("REGS_CALL", "orig_ax"),
+    ("REGS_IP", "ip"),
+    ("REGS_ARG_1", "di"),
+    ("REGS_ARG_2", "si"),
+    ("REGS_ARG_3", "dx"),
+];
 
 struct Types<'a>(&'a Btf);
 
@@ -256,6 +271,13 @@ mod tests {
             "TASK_SIGNAL",
             "SIGNAL_LIVE",
             "VMA_MM",
+            "TASK_MINOR_FAULTS",
+            "TASK_MAJOR_FAULTS",
+            "REGS_CALL",
+            "REGS_IP",
+            "REGS_ARG_1",
+            "REGS_ARG_2",
+            "REGS_ARG_3",
             "FILE_INODE",
             "INODE_RDEV",
             "NODE_SHIFT",

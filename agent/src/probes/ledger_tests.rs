@@ -9,6 +9,8 @@ fn thread(cookie: u64, exited: bool) -> Thread {
     Thread {
         cookie,
         tgid: 10,
+        pending_at: 0,
+        copying_at: 0,
         exited: exited.into(),
         task: 0,
         on_cpu_ns: 0,
@@ -26,8 +28,8 @@ fn thread(cookie: u64, exited: bool) -> Thread {
         in_swap: 0,
         pending_pages: 0,
         pending_node: NO_NODE,
-        fault: 0,
         in_driver: 0,
+        pending_swap: 0,
     }
 }
 

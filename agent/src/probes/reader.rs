@@ -304,6 +304,8 @@ impl<H: Threads> Live for Now<'_, H> {
 pub(crate) fn registered(cookie: u64, tgid: u32, run_time_ns: u64) -> Thread {
     Thread {
         cookie,
+        pending_at: 0,
+        copying_at: 0,
         tgid,
         exited: 0,
         task: 0,
@@ -322,8 +324,8 @@ pub(crate) fn registered(cookie: u64, tgid: u32, run_time_ns: u64) -> Thread {
         in_swap: 0,
         pending_pages: 0,
         pending_node: NO_NODE,
-        fault: agent_ebpf::FAULT_NONE,
         in_driver: 0,
+        pending_swap: 0,
     }
 }
 

@@ -137,8 +137,6 @@ const FAULTS: &[Hook] = &[
     must!(Tracepoint "page_fault_user", "raw_page_fault_user", "page_fault_user(i64, struct *, i64)"),
     must!(Tracepoint "page_fault_kernel", "raw_page_fault_kernel", "page_fault_kernel(i64, struct *, i64)"),
     must!(Tracepoint "mm_page_alloc", "raw_mm_page_alloc", "mm_page_alloc(page *, i32, i32, i32)"),
-    must!(Tracepoint "sys_enter", "raw_sys_enter", "sys_enter(struct *, i64)"),
-    must!(Tracepoint "sys_exit", "raw_sys_exit", "sys_exit(struct *, i64)"),
 ];
 
 const MAP: &[Rung] = &[

@@ -35,6 +35,7 @@ fn first_touches_are_exact_without_fentry(guest: &Guest) {
         "first-touch",
         "populate",
         "kernel",
+        "given-back",
         "zero-page",
         "stack",
         "thp",

@@ -35,15 +35,14 @@ Taken by `cargo xtask bench probes --write-docs`, which writes this file; take i
   same type reads at the same place in the same turn: that much is the statistics' own cost.
 - **bpftrace** counts the same beside it in the same turns (`xtask/src/bench/*.bt`), less an empty program at the classic
   tracepoint. The two counts must agree within 1 %, else there is no table. It counts no nodes and no moves, which numawatch
-  does; its figures are what the same question costs without numawatch.
+  does; its figures are what the same question costs without numawatch. Its script for a first touch keeps a thread's state
+  up at each fault and system call; numawatch asks the thread instead, and looks nothing up at a fault that cannot be a copy.
 - **Watched** means that numawatch counts for the load's processes; **not watched** that it watches another process, and the
   load only passes by.
 - **A first touch** passes through three programs of the tracepoint rung, which is what a host without fentry stands on.
 - **Slower** is CPU time of the load without any statistics, against a turn of the same round without numawatch (the
   ping-pong) or with empty programs at the same places (the fault loop). The ping-pong is two processes and two pipes on one
-  CPU, with numawatch's other probes off. **With system-call tracepoints** is the same with all that the tracepoint rung of
-  first_touch needs: a ping-pong by pipes makes two system calls a switch, and the kernel's slow path of system calls, which
-  any program on these tracepoints brings, costs more than the programs.
+  CPU, under all that numawatch attaches on a host without fentry.
 
 ## In the guest
 

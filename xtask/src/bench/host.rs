@@ -19,13 +19,11 @@ pub(crate) struct Tools {
 }
 
 /// The places of an empty program in a fault, and of the tracepoint rung's programs.
-const FAULT_PLACES: [&str; 7] = [
+const FAULT_PLACES: [&str; 5] = [
     "tp_btf:page_fault_user",
     "tp_btf:page_fault_kernel",
     "tp_btf:mm_page_alloc",
     "tp_btf:rss_stat",
-    "tp_btf:sys_enter",
-    "tp_btf:sys_exit",
     "tp_btf:sched_switch",
 ];
 
@@ -34,6 +32,16 @@ const FIRST_TOUCH: [(&str, &str); 3] = [
     ("exceptions", "page_fault_user"),
     ("kmem", "mm_page_alloc"),
     ("kmem", "rss_stat"),
+];
+
+/// What a host without fentry stands on, whatever this one has.
+const TRACEPOINTS: [&str; 6] = [
+    "--mechanism",
+    "first_touch=tp_btf",
+    "--mechanism",
+    "map=tp_btf",
+    "--mechanism",
+    "migration=tp_btf",
 ];
 
 /// Counts of the same must be this near, in percent.
@@ -70,7 +78,7 @@ fn switch(
 ) -> Result<()> {
     let mut gauge = tools.measure("ping-pong", turns);
     tools.watch(&mut gauge, watch);
-    gauge.args(SCHED_ONLY);
+    gauge.args(TRACEPOINTS);
     tools.beside(&mut gauge, "sched.bt");
     tools.empty(
         &mut gauge,
@@ -114,7 +122,7 @@ fn against_bpftrace(
 fn first_touch(tools: &Tools, turns: u32, lines: &mut Vec<Line>) -> Result<()> {
     let mut gauge = tools.measure("faults", turns);
     tools.watch(&mut gauge, "load");
-    gauge.args(["--mechanism", "first_touch=tp_btf"]);
+    gauge.args(TRACEPOINTS);
     tools.beside(&mut gauge, "first_touch.bt");
     let places: Vec<String> = FIRST_TOUCH
         .iter()
@@ -141,38 +149,21 @@ fn first_touch(tools: &Tools, turns: u32, lines: &mut Vec<Line>) -> Result<()> {
     against_bpftrace(lines, "a first touch, these three", &own, &theirs, 0.3)
 }
 
-/// Signals that have a tracepoint rung wait for a rung that this load doesn't reach.
-const SCHED_ONLY: [&str; 6] = [
-    "--mechanism",
-    "first_touch=kprobe",
-    "--mechanism",
-    "map=kprobe",
-    "--mechanism",
-    "migration=kprobe",
-];
-
 /// One turn of each kind in every round, so that all of them meet the same disturbance.
 fn slower_ping_pong(tools: &Tools, turns: u32, lines: &mut Vec<Line>) -> Result<()> {
-    let (mut bare, mut runs) = (Vec::new(), [const { Vec::new() }; 4]);
-    let kinds = [
-        ("load", true),
-        ("other", true),
-        ("load", false),
-        ("other", false),
-    ];
+    let kinds = ["load", "other"];
+    let (mut bare, mut runs) = (Vec::new(), [const { Vec::new() }; 2]);
     for _ in 0..turns {
         bare.extend(tools.one_turn("ping-pong", |_| ())?);
-        for ((watch, sched_only), runs) in kinds.iter().zip(&mut runs) {
+        for (watch, runs) in kinds.iter().zip(&mut runs) {
             runs.extend(tools.one_turn("ping-pong", |gauge| {
                 tools.watch(gauge, watch);
-                if *sched_only {
-                    gauge.args(SCHED_ONLY);
-                }
+                gauge.args(TRACEPOINTS);
             })?);
         }
     }
     push(lines, "a context switch", &bare, Unit::Nanoseconds, None)?;
-    let [both, none, both_all, none_all] = runs.map(|runs| percent_more(&runs, &bare));
+    let [both, none] = runs.map(|runs| percent_more(&runs, &bare));
     push(
         lines,
         "ping-pong slower, both watched",
@@ -186,20 +177,6 @@ fn slower_ping_pong(tools: &Tools, turns: u32, lines: &mut Vec<Line>) -> Result<
         &none,
         Unit::Percent,
         Some(4.0),
-    )?;
-    push(
-        lines,
-        "the same with system-call tracepoints, both watched",
-        &both_all,
-        Unit::Percent,
-        None,
-    )?;
-    push(
-        lines,
-        "the same with system-call tracepoints, neither watched",
-        &none_all,
-        Unit::Percent,
-        None,
     )
 }
 
@@ -210,7 +187,7 @@ fn slower_faults(tools: &Tools, turns: u32, lines: &mut Vec<Line>) -> Result<()>
         empty.extend(tools.one_turn("faults", |gauge| tools.empty(gauge, &FAULT_PLACES))?);
         watched.extend(tools.one_turn("faults", |gauge| {
             tools.watch(gauge, "load");
-            gauge.args(["--mechanism", "first_touch=tp_btf"]);
+            gauge.args(TRACEPOINTS);
         })?);
     }
     push(

@@ -49,6 +49,8 @@ pub(crate) enum Kind {
     ZeroPage,
     /// The same, touched by mlock(2).
     Mlock,
+    /// The same, given back page by page, each after a page of page cache was written.
+    GivenBack,
     /// The main thread's stack.
     Stack,
     /// Private anonymous memory in huge pages.
@@ -89,7 +91,11 @@ impl Kind {
     fn needs_file(self) -> bool {
         matches!(
             self,
-            Self::PrivateFile | Self::PrivateFileRead | Self::File | Self::FileWrite
+            Self::GivenBack
+                | Self::PrivateFile
+                | Self::PrivateFileRead
+                | Self::File
+                | Self::FileWrite
         )
     }
 
@@ -200,6 +206,7 @@ impl Touch {
 fn touch(kind: Kind, pages: usize, file: Option<&File>) -> Result<Touched> {
     const PRIVATE: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     const SHARED: i32 = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    let whole = file;
     let file = file.map(File::as_fd);
     Ok(match kind {
         Kind::Anon => first(written(Region::anonymous(pages)?))?,
@@ -214,6 +221,16 @@ fn touch(kind: Kind, pages: usize, file: Option<&File>) -> Result<Touched> {
             let region = Region::anonymous(pages)?;
             region.read(region.all());
             first(written(region))?
+        }
+        Kind::GivenBack => {
+            let region = written(Region::anonymous(pages)?);
+            let first_touch = region.pages_by_node()?;
+            give_back(&region, whole.context("a file")?)?;
+            Touched {
+                region: None,
+                first_touch,
+                map: ByNode::new(),
+            }
         }
         Kind::Stack => grow_stack(pages)?,
         Kind::Thp => {
@@ -335,6 +352,23 @@ fn read_into(region: Region) -> Result<Region> {
         }
     }
     Ok(region)
+}
+
+/// An allocation that no account follows, and then an account that no allocation came before.
+fn give_back(region: &Region, mut file: &File) -> Result<()> {
+    for page in 0..region.bytes() / PAGE {
+        file.write_all(&[0x5a; PAGE])
+            .context("a page of page cache")?;
+        // SAFETY: a page of the region's own, which nothing refers to.
+        let done = unsafe {
+            let start = region.start().add(page * PAGE);
+            libc::madvise(start.cast(), PAGE, libc::MADV_DONTNEED)
+        };
+        if done != 0 {
+            return Err(std::io::Error::last_os_error()).context("madvise(MADV_DONTNEED)");
+        }
+    }
+    Ok(())
 }
 
 /// The stack may be 8 MiB by default; some of it is taken.
