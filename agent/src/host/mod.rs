@@ -9,7 +9,11 @@ pub(crate) mod error;
 pub(crate) mod fixture;
 pub(crate) mod kernel;
 pub(crate) mod lockdown;
+#[cfg(test)]
+pub(crate) mod machines;
 pub(crate) mod numa_maps;
+pub(crate) mod nvidia;
+pub(crate) mod pci;
 pub(crate) mod pid_namespace;
 pub(crate) mod placement;
 pub(crate) mod process;

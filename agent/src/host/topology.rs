@@ -20,6 +20,7 @@ pub(crate) fn read_topology(root: &Root) -> Result<Topology, Error> {
     let Some(text) = read_if_present(&online)? else {
         return Ok(Topology {
             nodes: vec![whole_machine(root, cpus)?],
+            ..Topology::default()
         });
     };
     let ids = cpulist::parse(&text).ok_or_else(|| Error::format(&online, "is no list of nodes"))?;
@@ -27,7 +28,10 @@ pub(crate) fn read_topology(root: &Root) -> Result<Topology, Error> {
         .iter()
         .map(|id| read_node(root, *id, &ids, &cpus))
         .collect::<Result<_, _>>()?;
-    Ok(Topology { nodes })
+    Ok(Topology {
+        nodes,
+        ..Topology::default()
+    })
 }
 
 fn read_node(root: &Root, id: NodeId, ids: &[NodeId], online: &[u32]) -> Result<Node, Error> {

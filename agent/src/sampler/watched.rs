@@ -302,6 +302,7 @@ impl Watched {
             resident_bytes: self.resident_bytes(),
             policy: self.policy.clone(),
             cpus_allowed: self.cpus_allowed.clone(),
+            devices: Vec::new(),
             threads,
         }
     }

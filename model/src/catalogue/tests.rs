@@ -39,6 +39,7 @@ fn unknown_process() -> Process {
         cpus_allowed: None,
         remote_share: RemoteShare::default(),
         verdict: Verdict::Unknown,
+        devices: Vec::new(),
         threads: Vec::new(),
     }
 }

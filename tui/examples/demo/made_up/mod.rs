@@ -258,6 +258,7 @@ fn snapshot(
         },
         topology: Topology {
             nodes: (0..nodes).map(|n| node(n, sockets, nodes, tick)).collect(),
+            ..Topology::default()
         },
         signals: signals(balancing),
         coverage: Coverage {
