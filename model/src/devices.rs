@@ -45,6 +45,14 @@ impl Device {
         number(&self.label)
     }
 
+    /// The PCIe switch that it is behind, by its upstream port; `None` behind a root port alone.
+    #[must_use]
+    pub fn switch(&self) -> Option<&str> {
+        // Root port, upstream port, downstream port; of cascaded switches the last.
+        let upstream = self.bridges.len().checked_sub(2).filter(|at| *at > 0)?;
+        self.bridges.get(upstream).map(String::as_str)
+    }
+
     /// Says why something is missing; earlier reasons stay.
     pub fn lacks(&mut self, why: &str) {
         self.reason = Some(match self.reason.take() {

@@ -71,6 +71,9 @@ pub struct Process {
     /// GPUs and other devices that it uses, by label.
     #[serde(default)]
     pub devices: Vec<DeviceUse>,
+    /// Why there may be more; `None` where its open files were read.
+    #[serde(default)]
+    pub devices_reason: Option<String>,
     /// Live threads, ascending by tid.
     pub threads: Vec<Thread>,
 }

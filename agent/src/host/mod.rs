@@ -3,6 +3,7 @@
 pub(crate) mod capabilities;
 pub(crate) mod cpu_time;
 pub(crate) mod cpulist;
+pub(crate) mod device_files;
 pub(crate) mod devices;
 pub(crate) mod error;
 #[cfg(test)]
@@ -13,6 +14,7 @@ pub(crate) mod lockdown;
 pub(crate) mod machines;
 pub(crate) mod numa_maps;
 pub(crate) mod nvidia;
+pub(crate) mod nvml;
 pub(crate) mod pci;
 pub(crate) mod pid_namespace;
 pub(crate) mod placement;

@@ -18,6 +18,9 @@ pub(crate) struct Told {
     pub(crate) reason: Option<String>,
 }
 
+/// Why there is no NVML to ask.
+pub(crate) const NO_DRIVER: &str = "no NVIDIA driver on this host";
+
 /// Whether the driver is there.
 pub(crate) fn has_driver(root: &Root) -> bool {
     root.proc("driver/nvidia/version").exists()

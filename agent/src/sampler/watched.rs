@@ -303,6 +303,7 @@ impl Watched {
             policy: self.policy.clone(),
             cpus_allowed: self.cpus_allowed.clone(),
             devices: Vec::new(),
+            devices_reason: None,
             threads,
         }
     }

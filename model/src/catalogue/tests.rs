@@ -40,6 +40,7 @@ fn unknown_process() -> Process {
         remote_share: RemoteShare::default(),
         verdict: Verdict::Unknown,
         devices: Vec::new(),
+        devices_reason: None,
         threads: Vec::new(),
     }
 }

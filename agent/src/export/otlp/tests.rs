@@ -82,6 +82,7 @@ pub(super) fn process(pid: u32, start_time: u64) -> Process {
         },
         verdict: Verdict::Unknown,
         devices: Vec::new(),
+        devices_reason: None,
         threads: Vec::new(),
     }
 }
