@@ -64,6 +64,7 @@ fn one_glance_tells_who_pays_and_how_much() {
         for text in ["vllm worker 1", "800 %", "60.9 GiB", "remote"] {
             assert!(row.contains(text), "{size:?}: {text} in {row}");
         }
+        assert_eq!(row.contains(" 4@1 "), size.0 >= 80, "{size:?}: {row}");
         let estimate = lines.iter().find(|l| l.contains("51007")).unwrap();
         assert!(estimate.contains('~'), "{size:?}: {estimate}");
         let unknown = lines.iter().find(|l| l.contains(" 912 ")).unwrap();
