@@ -130,7 +130,7 @@ pub(crate) fn two_sockets_eight_gpus() -> Fixture {
         let base = u32::from_str_radix(bus, 16).unwrap();
         let address =
             |offset: u32, device: u32| format!("0000:{:02x}:{device:02x}.0", base + offset);
-        let switch = format!("pci0000:{bus}/{}/{}", address(0, 1), address(1, 0),);
+        let switch = format!("pci0000:{bus}/{}/{}", address(0, 1), address(1, 0));
         for gpu in 0..2 {
             let path = format!("{switch}/{}/{}", address(2, gpu), address(7 + gpu * 8, 0));
             nvidia_gpu(&fixture, &path, node, at * 2 + gpu, "NVIDIA A100-SXM4-80GB");
