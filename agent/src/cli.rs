@@ -28,6 +28,7 @@ const EXAMPLES: &str = "Examples:
   numawatch snapshot                          two seconds, one table
   numawatch snapshot --json --for 10s --pid 4242 | jq '.processes[0].verdict'
   numawatch agent                             OTLP to OTEL_EXPORTER_OTLP_ENDPOINT
+  numawatch topo                              nodes, GPUs and NICs, and what lies between them
   numawatch doctor                            what this host can measure, and why not
 
 Exit status: 0 fine, 1 a check failed, 2 wrong use or it can't start.";
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     Snapshot(Snapshot),
     /// Watch until stopped, and export metrics over OTLP
     Agent(Agent),
+    /// Show sockets, nodes, GPUs and NICs, and what lies between them
+    Topo(Topo),
     /// Tell what this host can measure, signal by signal, and why not
     Doctor(Doctor),
     /// Make the self-test's events; numawatch starts it itself
@@ -118,6 +121,21 @@ pub(crate) struct Doctor {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  numawatch topo\n  numawatch topo --json | jq '.topology.devices[] | {label, address, node}'\n\nThe words between two devices are nvidia-smi's; a device whose node nobody tells has none, and not 0. Needs no\nprivileges. docs/topology.md says where each is from."
+)]
+pub(crate) struct Topo {
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) nvml: Nvml,
+    /// Read proc and sys below this folder: another machine's, for support
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    pub(crate) root: Option<PathBuf>,
+}
+
 /// Whom to watch and how; the same for every command that watches.
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
@@ -137,7 +155,22 @@ pub(crate) struct Watch {
     #[arg(long)]
     pub(crate) self_test: bool,
     #[command(flatten)]
+    pub(crate) nvml: Nvml,
+    #[command(flatten)]
     pub(crate) probes: Probes,
+}
+
+/// NVIDIA's management library.
+#[derive(Debug, Args)]
+pub(crate) struct Nvml {
+    /// The library, when it isn't where the loader finds it
+    #[arg(
+        long = "nvml",
+        value_name = "FILE",
+        env = "NUMAWATCH_NVML",
+        hide = true
+    )]
+    pub(crate) path: Option<PathBuf>,
 }
 
 /// How to attach; for tests and support.
@@ -285,10 +318,11 @@ fn list<const N: usize>(words: [&str; N]) -> String {
 }
 
 /// Options that a variable can set instead.
-const VARIABLES: [(&str, &str); 3] = [
+const VARIABLES: [(&str, &str); 4] = [
     ("--interval", "NUMAWATCH_INTERVAL"),
     ("--log-file", "NUMAWATCH_LOG_FILE"),
     ("--btf", "NUMAWATCH_BTF"),
+    ("--nvml", "NUMAWATCH_NVML"),
 ];
 
 /// Reads the command line. An empty variable is unset, as OpenTelemetry has it.
@@ -308,7 +342,7 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
 /// What is wrong with the command line, in one line.
 pub(crate) fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "no subcommand; write tui, snapshot, agent or doctor (see numawatch --help)"
+        return "no subcommand; write tui, snapshot, agent, topo or doctor (see numawatch --help)"
             .to_owned();
     }
     let text = error.to_string();

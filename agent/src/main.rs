@@ -10,6 +10,7 @@ mod logging;
 mod probes;
 mod sampler;
 mod selftest;
+mod topo;
 
 use std::process::ExitCode;
 

@@ -4,8 +4,10 @@
 
 pub mod catalogue;
 pub mod cost;
+pub mod device_use;
 pub mod devices;
 pub mod finding;
+pub mod link;
 pub mod locality;
 pub mod policy;
 pub mod process;

@@ -2,6 +2,7 @@
 //!
 //! Counters only grow while a process is tracked. `None` means that no signal gave the number; it is never a zero.
 
+use crate::devices::DeviceUse;
 use crate::time::Timestamp;
 use crate::topology::NodeId;
 use crate::verdict::{RemoteShare, Verdict};
@@ -67,6 +68,12 @@ pub struct Process {
     pub remote_share: RemoteShare,
     /// The conclusion, derived from `remote_share`.
     pub verdict: Verdict,
+    /// GPUs and other devices that it uses, by label.
+    #[serde(default)]
+    pub devices: Vec<DeviceUse>,
+    /// Why there may be more; `None` where its open files were read.
+    #[serde(default)]
+    pub devices_reason: Option<String>,
     /// Live threads, ascending by tid.
     pub threads: Vec<Thread>,
 }

@@ -1,5 +1,6 @@
 //! The machine's NUMA nodes, and which of them are near each other.
 
+use crate::devices::Device;
 use crate::locality::Locality;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,6 +16,12 @@ pub const LOCAL_DISTANCE: u32 = 10;
 pub struct Topology {
     /// Online nodes, ascending by id.
     pub nodes: Vec<Node>,
+    /// GPUs, accelerators and RDMA NICs, by kind and address.
+    #[serde(default)]
+    pub devices: Vec<Device>,
+    /// Why devices, or something of them, may be missing; `None` where everything was read.
+    #[serde(default)]
+    pub devices_reason: Option<String>,
 }
 
 /// One NUMA node. Source: `/sys/devices/system/node/nodeN`.
@@ -83,6 +90,26 @@ impl Topology {
             .and_then(|n| n.socket)
     }
 
+    /// The node with CPUs that is nearest to this one, itself where it has some; `None` where no distance tells one from
+    /// the others.
+    #[must_use]
+    pub fn nearest_with_cpus(&self, id: NodeId) -> Option<NodeId> {
+        let with_cpus: Vec<&Node> = self.nodes.iter().filter(|n| !n.cpus.is_empty()).collect();
+        match with_cpus.as_slice() {
+            [only] => return Some(only.id),
+            nodes if nodes.iter().any(|n| n.id == id) => return Some(id),
+            _ => {}
+        }
+        let distance = |n: &&Node| Some((self.distance(id, n.id)?, n.id));
+        let mut near: Vec<(u32, NodeId)> = with_cpus.iter().filter_map(distance).collect();
+        near.sort_unstable();
+        match near.as_slice() {
+            [(first, _), (second, _), ..] if first == second => None,
+            [(_, node), ..] => Some(*node),
+            [] => None,
+        }
+    }
+
     /// The distance from one node to another, in the table's own direction.
     #[must_use]
     pub fn distance(&self, from: NodeId, to: NodeId) -> Option<u32> {
@@ -122,6 +149,30 @@ impl Topology {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_nearest_node_with_cpus() {
+        let two = |memory_distances: &[(NodeId, u32)]| Topology {
+            nodes: vec![
+                node(0, &[0], Some(0), &[(0, 10), (1, 40)]),
+                node(1, &[1], Some(1), &[(0, 40), (1, 10)]),
+                node(2, &[], None, memory_distances),
+            ],
+            ..Topology::default()
+        };
+        for (distances, want) in [
+            (&[(0, 80), (1, 120), (2, 10)][..], Some(0)),
+            (&[(0, 120), (1, 80), (2, 10)], Some(1)),
+            (&[(0, 80), (1, 80), (2, 10)], None),
+            (&[], None),
+        ] {
+            assert_eq!(two(distances).nearest_with_cpus(2), want, "{distances:?}");
+        }
+        assert_eq!(two(&[]).nearest_with_cpus(1), Some(1));
+        let mut one = two(&[]);
+        one.nodes.remove(1);
+        assert_eq!(one.nearest_with_cpus(2), Some(0), "there is no other");
+    }
 
     fn node(id: NodeId, cpus: &[u32], socket: Option<u32>, distances: &[(NodeId, u32)]) -> Node {
         Node {
@@ -163,6 +214,7 @@ mod tests {
                 ),
                 node(8, &[], None, &[(0, 28), (1, 28), (2, 17), (3, 28), (8, 10)]),
             ],
+            ..Topology::default()
         };
         for (from, to, want) in [
             (0, 0, Locality::Local),
@@ -186,6 +238,7 @@ mod tests {
                 node(0, &[0], None, &[(0, 10), (1, 20)]),
                 node(1, &[1], None, &[(0, 20), (1, 10)]),
             ],
+            ..Topology::default()
         };
         assert_eq!(t.locality(0, 1), Locality::CrossSocket);
         assert_eq!(t.locality(0, 7), Locality::CrossSocket);

@@ -179,6 +179,24 @@ impl Guest {
     }
 }
 
+/// Runs a shell script in a guest, as root, and gives its stdout.
+///
+/// # Errors
+/// When the guest doesn't boot, or the script fails.
+pub fn in_guest(machine: &[&str], script: &str) -> Result<String> {
+    let mut command = xtask_vm();
+    command.args(["--timeout", TIMEOUT]).args(machine);
+    command.args(["--", "sh", "-c", script]);
+    let output = command.stdin(Stdio::null()).output()?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(
+        output.status.success(),
+        "{command:?}: {}\n{stderr}",
+        output.status
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// stdout, and the rest.
 fn run(
     kernel: &str,

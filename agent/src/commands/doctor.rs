@@ -35,6 +35,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         attach: options.probes.options()?,
         keep_ended: false,
         self_test: options.self_test,
+        nvml: None,
     });
     match started {
         Ok(mut sampler) => {

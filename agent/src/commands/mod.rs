@@ -5,6 +5,7 @@ mod completions;
 mod doctor;
 mod snapshot;
 mod table;
+mod topo;
 mod tui;
 
 use crate::cli::{Cli, Command, Watch};
@@ -25,6 +26,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Snapshot(options) => snapshot::run(&options),
         Command::Agent(options) => agent::run(&options),
         Command::Doctor(options) => doctor::run(&options),
+        Command::Topo(options) => topo::run(&options),
         Command::SelfTestEvents => selftest::child::run().map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => completions::run(shell),
     }
@@ -42,6 +44,7 @@ fn sampler(watch: &Watch, keep_ended: bool) -> Result<Sampler> {
         attach: watch.probes.options()?,
         keep_ended,
         self_test: watch.self_test,
+        nvml: watch.nvml.path.clone(),
     })
 }
 

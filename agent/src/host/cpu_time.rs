@@ -87,6 +87,7 @@ mod tests {
         };
         Topology {
             nodes: vec![node(0, &[0, 1]), node(1, &[2]), node(8, &[])],
+            ..Topology::default()
         }
     }
 

@@ -14,6 +14,25 @@ pub(crate) fn parse(list: &str) -> Option<Vec<u32>> {
     Some(numbers)
 }
 
+/// Ascending numbers as such a list.
+pub(crate) fn write(numbers: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
+            _ => ranges.push((*number, *number)),
+        }
+    }
+    let texts: Vec<String> = ranges
+        .into_iter()
+        .map(|(first, last)| match last - first {
+            0 => first.to_string(),
+            _ => format!("{first}-{last}"),
+        })
+        .collect();
+    texts.join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -29,6 +48,13 @@ mod tests {
             ("0-", None),
         ] {
             assert_eq!(parse(list), want, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_written_as_it_is_read() {
+        for list in ["", "0", "0-3", "0-1,8", "0-63,128-191", "3,5,7-8"] {
+            assert_eq!(write(&parse(list).unwrap()), list);
         }
     }
 }

@@ -39,6 +39,13 @@ impl Fixture {
         fs::write(path, content).unwrap();
     }
 
+    /// Puts a folder where a file was, so that no reader can read it, root neither.
+    pub(crate) fn unreadable(&self, path: &str) {
+        let path = self.base.join(path);
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+    }
+
     /// Makes a symbolic link, which may lead nowhere, as those in `/proc/PID/fd` do.
     pub(crate) fn link(&self, path: &str, target: &str) {
         let path = self.directory_of(path);

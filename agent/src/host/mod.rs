@@ -3,14 +3,20 @@
 pub(crate) mod capabilities;
 pub(crate) mod cpu_time;
 pub(crate) mod cpulist;
+pub(crate) mod device_files;
 pub(crate) mod devices;
 pub(crate) mod error;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub(crate) mod kernel;
 pub(crate) mod lockdown;
+#[cfg(test)]
+pub(crate) mod machines;
 pub(crate) mod numa_maps;
+pub(crate) mod nvidia;
+pub(crate) mod nvml;
 pub(crate) mod own_bpf;
+pub(crate) mod pci;
 pub(crate) mod pid_namespace;
 pub(crate) mod placement;
 pub(crate) mod process;

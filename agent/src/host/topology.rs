@@ -15,19 +15,44 @@ use std::path::Path;
 /// # Errors
 /// If the lists of nodes and CPUs can't be read.
 pub(crate) fn read_topology(root: &Root) -> Result<Topology, Error> {
+    let (topology, failed) = read_nodes(root);
+    match failed.into_iter().next() {
+        Some(error) => Err(error),
+        None => Ok(topology),
+    }
+}
+
+/// As [`read_topology`], but with every node that can be read, and why others can't.
+pub(crate) fn read_nodes(root: &Root) -> (Topology, Vec<Error>) {
+    let mut topology = Topology::default();
+    let mut failed = Vec::new();
+    match node_ids(root) {
+        Ok((cpus, Some(ids))) => {
+            for id in &ids {
+                match read_node(root, *id, &ids, &cpus) {
+                    Ok(node) => topology.nodes.push(node),
+                    Err(error) => failed.push(error),
+                }
+            }
+        }
+        Ok((cpus, None)) => match whole_machine(root, cpus) {
+            Ok(node) => topology.nodes.push(node),
+            Err(error) => failed.push(error),
+        },
+        Err(error) => failed.push(error),
+    }
+    (topology, failed)
+}
+
+/// The online CPUs, and the nodes; `None` on a kernel without NUMA.
+fn node_ids(root: &Root) -> Result<(Vec<u32>, Option<Vec<NodeId>>), Error> {
     let cpus = list(&root.sys("devices/system/cpu/online"))?;
     let online = root.sys("devices/system/node/online");
     let Some(text) = read_if_present(&online)? else {
-        return Ok(Topology {
-            nodes: vec![whole_machine(root, cpus)?],
-        });
+        return Ok((cpus, None));
     };
     let ids = cpulist::parse(&text).ok_or_else(|| Error::format(&online, "is no list of nodes"))?;
-    let nodes = ids
-        .iter()
-        .map(|id| read_node(root, *id, &ids, &cpus))
-        .collect::<Result<_, _>>()?;
-    Ok(Topology { nodes })
+    Ok((cpus, Some(ids)))
 }
 
 fn read_node(root: &Root, id: NodeId, ids: &[NodeId], online: &[u32]) -> Result<Node, Error> {

@@ -290,6 +290,7 @@ mod tests {
         };
         Topology {
             nodes: vec![node(0), node(1)],
+            ..Topology::default()
         }
     }
 

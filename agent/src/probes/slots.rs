@@ -92,6 +92,7 @@ mod tests {
                     ..Node::default()
                 })
                 .collect(),
+            ..Topology::default()
         }
     }
 

@@ -4,6 +4,7 @@
 //! the model do the thinking. It blocks for a few milliseconds and so has a thread of its own ([`feed`]).
 
 mod coverage;
+mod devices;
 pub(crate) mod feed;
 pub(crate) mod placement;
 mod probe_runs;
@@ -36,6 +37,7 @@ use crate::probes::source::Source;
 use crate::selftest;
 use agent_ebpf::Tracked;
 use anyhow::{Context, Result};
+use devices::Devices;
 use model::cost::probes_time_ns;
 use model::process::Process;
 use model::selftest::Report;
@@ -46,6 +48,7 @@ use model::topology::Topology;
 use placement::Placements;
 use probe_runs::probe_runs;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use watched::Watched;
 
@@ -61,6 +64,8 @@ pub(crate) struct Options {
     pub(crate) keep_ended: bool,
     /// Make known events first, and mark signals that don't see them.
     pub(crate) self_test: bool,
+    /// NVIDIA's library, when it is another than the driver's.
+    pub(crate) nvml: Option<PathBuf>,
 }
 
 /// How long the last snapshot of a span waits for placements that are being read.
@@ -77,6 +82,7 @@ pub(crate) struct Sampler {
     scanner: Scanner,
     ledger: Ledger,
     placements: Placements,
+    devices: Devices,
     slots: Slots,
     signals: Vec<Signal>,
     /// By cookie: a pid that came back and its predecessor are two.
@@ -137,6 +143,7 @@ impl Sampler {
         let mut sampler = Self {
             scanner: Scanner::new(root.clone(), options.selection, own_pid(&root)),
             placements: Placements::start(root.clone(), !options.keep_ended, placement_broken)?,
+            devices: Devices::start(root.clone(), options.nvml),
             host: read_host(&root)?,
             cpu_times: read_cpu_times(&root)?,
             account: coverage::Account::new(read_balancing(&root)?),
@@ -193,7 +200,7 @@ impl Sampler {
         }
         self.count()?;
         self.placements.collect();
-        let topology = self.topology()?;
+        let mut topology = self.topology()?;
         self.host.numa_balancing = read_numa_balancing(&self.root)?;
         let signals = self.signals(self.host.numa_balancing);
         let now = now_ns();
@@ -215,6 +222,7 @@ impl Sampler {
                 now,
             ));
         }
+        self.devices.add(&mut topology, &mut processes);
         let counted = read_balancing(&self.root)?;
         let coverage = self.account.coverage(&counted, &processes, &signals);
         self.let_go(&processes);

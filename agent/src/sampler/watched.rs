@@ -302,6 +302,8 @@ impl Watched {
             resident_bytes: self.resident_bytes(),
             policy: self.policy.clone(),
             cpus_allowed: self.cpus_allowed.clone(),
+            devices: Vec::new(),
+            devices_reason: None,
             threads,
         }
     }

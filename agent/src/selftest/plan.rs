@@ -142,7 +142,14 @@ mod tests {
     type Summary = (Vec<NodeId>, Vec<NodeId>, usize, bool);
 
     fn summary(nodes: Vec<Node>, cpus: Option<&str>, memory: Option<&str>) -> Summary {
-        let plan = Plan::new(&Topology { nodes }, cpus, memory);
+        let plan = Plan::new(
+            &Topology {
+                nodes,
+                ..Topology::default()
+            },
+            cpus,
+            memory,
+        );
         (
             plan.places.iter().map(|p| p.node).collect(),
             plan.memory,
@@ -214,14 +221,28 @@ mod tests {
     #[test]
     fn a_place_has_the_allowed_cpus_only() {
         let nodes = vec![node(0, &[0, 1, 2], 500)];
-        let plan = Plan::new(&Topology { nodes }, Some("1-2,7"), None);
+        let plan = Plan::new(
+            &Topology {
+                nodes,
+                ..Topology::default()
+            },
+            Some("1-2,7"),
+            None,
+        );
         assert_eq!(plan.places[0].cpus, [1, 2]);
     }
 
     #[test]
     fn many_nodes_have_bounded_pairs_and_none_is_left_out() {
         let nodes = (0..20).map(|id| node(id, &[id], 500)).collect();
-        let plan = Plan::new(&Topology { nodes }, None, None);
+        let plan = Plan::new(
+            &Topology {
+                nodes,
+                ..Topology::default()
+            },
+            None,
+            None,
+        );
         assert_eq!(plan.places.len(), MOST_NODES);
         assert!(plan.pairs.len() <= MOST_PAIRS, "{}", plan.pairs.len());
         for node in &plan.memory {

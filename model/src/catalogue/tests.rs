@@ -39,6 +39,8 @@ fn unknown_process() -> Process {
         cpus_allowed: None,
         remote_share: RemoteShare::default(),
         verdict: Verdict::Unknown,
+        devices: Vec::new(),
+        devices_reason: None,
         threads: Vec::new(),
     }
 }

@@ -4,6 +4,7 @@ use super::cell::{Cell, Tone};
 use super::evidence;
 use super::feed::{Id, Pair};
 use super::format;
+use super::gpus;
 use super::history::History;
 use super::order::SortKey;
 use super::row::Row;
@@ -30,6 +31,7 @@ pub(crate) enum ColumnId {
     Pid,
     Engine,
     Model,
+    Gpu,
     Cpu,
     Memory,
     Remote,
@@ -128,6 +130,30 @@ pub(crate) const COLUMNS: &[Column] = &[
                 tone: Tone::Plain,
             },
             None => Cell::text(format::NO_SIGNAL),
+        },
+    },
+    Column {
+        id: ColumnId::Gpu,
+        title: |_| "GPU",
+        align: Align::Left,
+        widths: Widths::Content(4, 14),
+        priority: 0,
+        signal: |_| None,
+        sort: Some(|row, _| {
+            let has = !row.now.devices.is_empty();
+            SortKey::text(has.then(|| gpus::forms(row.now).swap_remove(0)))
+        }),
+        descending: false,
+        cell: |row, _| {
+            let forms = gpus::forms(row.now);
+            if forms == [format::NO_SIGNAL] {
+                Cell::text(format::NO_SIGNAL)
+            } else {
+                Cell::Text {
+                    forms,
+                    tone: Tone::Plain,
+                }
+            }
         },
     },
     Column {
@@ -295,6 +321,14 @@ pub(crate) const COLUMNS: &[Column] = &[
         },
     },
 ];
+
+/// Below this width the engine's name is worth more than the GPU.
+const GPU_FROM: u16 = 70;
+
+/// Whether a column has anything to show on this host, and isn't in the way of better.
+pub(crate) fn is_of_use(column: &Column, picture: &Picture<'_>, width: u16) -> bool {
+    column.id != ColumnId::Gpu || width >= GPU_FROM && gpus::any(&picture.pair.now.topology)
+}
 
 fn hint_is_live(pair: &Pair) -> bool {
     let hint = pair.now.signal(SignalName::Hint);

@@ -1,7 +1,7 @@
 //! Which columns fit into a width, and how wide each of them is.
 
 use super::cell::Cell;
-use super::columns::{COLUMNS, Column, Picture, Widths};
+use super::columns::{COLUMNS, Column, Picture, Widths, is_of_use};
 use unicode_width::UnicodeWidthStr;
 
 /// The space between columns.
@@ -21,8 +21,9 @@ pub(crate) fn fitted(picture: &Picture<'_>, width: u16) -> Vec<(&'static Column,
         // The last column needs no gap after it.
         room: width.saturating_add(GAP),
     };
-    let (stay, give_way): (Vec<usize>, Vec<usize>) =
-        (0..COLUMNS.len()).partition(|at| COLUMNS[*at].priority == 0);
+    let (stay, give_way): (Vec<usize>, Vec<usize>) = (0..COLUMNS.len())
+        .filter(|at| is_of_use(&COLUMNS[*at], picture, width))
+        .partition(|at| COLUMNS[*at].priority == 0);
     for at in &stay {
         fit.chosen[*at] = fit.step(*at, 0);
     }
@@ -114,10 +115,15 @@ mod tests {
     use crate::app::feed::Pair;
     use crate::app::history::History;
     use crate::made_up;
+    use model::snapshot::Snapshot;
     use std::sync::Arc;
 
     fn names(width: u16) -> Vec<ColumnId> {
-        let pair = Pair::new(None, Arc::new(made_up::two_nodes(1)));
+        names_of(made_up::two_nodes(1), width)
+    }
+
+    fn names_of(snapshot: Snapshot, width: u16) -> Vec<ColumnId> {
+        let pair = Pair::new(None, Arc::new(snapshot));
         let history = History::default();
         let picture = Picture {
             pair: &pair,
@@ -130,14 +136,22 @@ mod tests {
     }
 
     #[test]
-    fn the_six_stay_at_any_width_and_all_are_there_at_160() {
-        use ColumnId::{Cpu, Engine, Memory, Pid, Remote, Verdict};
+    fn what_stays_at_any_width_and_all_are_there_at_160() {
+        use ColumnId::{Cpu, Engine, Gpu, Memory, Pid, Remote, Verdict};
         assert_eq!(names(60), [Pid, Engine, Cpu, Memory, Remote, Verdict]);
-        assert_eq!(names(80), [Pid, Engine, Cpu, Memory, Remote, Verdict]);
+        let seven = [Pid, Engine, Gpu, Cpu, Memory, Remote, Verdict];
+        assert_eq!(names(80), seven);
         assert_eq!(names(160).len(), COLUMNS.len());
         for width in 60..400 {
             assert!(names(width).starts_with(&[Pid, Engine]), "{width}");
         }
+    }
+
+    #[test]
+    fn without_a_gpu_there_is_no_column_of_them() {
+        let mut snapshot = made_up::two_nodes(1);
+        snapshot.topology.devices.clear();
+        assert!(!names_of(snapshot, 160).contains(&ColumnId::Gpu));
     }
 
     #[test]

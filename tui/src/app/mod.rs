@@ -6,6 +6,7 @@ mod evidence;
 mod feed;
 mod fit;
 pub(crate) mod format;
+pub(crate) mod gpus;
 mod history;
 mod key;
 pub(crate) mod keymap;

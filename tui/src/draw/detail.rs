@@ -6,7 +6,7 @@ use super::signals;
 use super::text;
 use super::theme::Theme;
 use super::threads;
-use crate::app::{App, Nodes, Pair, Row, Tone, format, sentence, word};
+use crate::app::{App, Nodes, Pair, Row, Tone, format, gpus, sentence, word};
 use model::process::{ByNode, MemoryKind, Process, TouchCounter};
 use model::signal::SignalName;
 use model::topology::NodeId;
@@ -76,6 +76,10 @@ impl Page<'_> {
             format::or_dash(process.resident_bytes, format::bytes),
         );
         lines.extend(self.field("placed", &placed, Tone::Plain));
+        if gpus::any(&self.pair.now.topology) {
+            let devices = text::clean(&gpus::words(process));
+            lines.extend(self.field("devices", &devices, Tone::Plain));
+        }
         let since = process.tracked_since.0;
         let tracked = self.pair.now.taken_at.0.duration_since(since).ok();
         let tracked = tracked.and_then(|d| u64::try_from(d.as_nanos()).ok());

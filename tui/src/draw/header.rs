@@ -2,7 +2,7 @@
 
 use super::text;
 use super::theme::{Theme, state_glyph, state_tone};
-use crate::app::{App, Pair, Tone, balancing_words, format};
+use crate::app::{App, Pair, Tone, balancing_words, format, gpus};
 use model::rates;
 use model::signal::Signal;
 use ratatui::text::{Line, Span};
@@ -95,6 +95,10 @@ fn host(app: &App, pair: Option<&Pair>, terse: usize) -> Vec<Part> {
     if terse < 5 {
         let nodes = pair.now.topology.nodes.len();
         machine.push(format::plural(nodes, "node", "nodes"));
+    }
+    let gpus = gpus::count(&pair.now.topology);
+    if terse < 2 && gpus > 0 {
+        machine.push(format::plural(gpus, "GPU", "GPUs"));
     }
     if terse == 0 && host.cpus > 0 {
         machine.push(format!("{} CPUs", host.cpus));

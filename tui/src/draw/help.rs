@@ -11,6 +11,10 @@ use ratatui::text::{Line, Span};
 /// Columns and what they mean, in the table's order.
 const COLUMNS: &[(&str, &str)] = &[
     (
+        "GPU",
+        "its GPUs and their nodes: 4@1 is GPU 4 on node 1, ? an unknown node, ~ by its environment only",
+    ),
+    (
         "ENGINE",
         "the inference engine, the process's role and its rank; `- name` is no known engine",
     ),

@@ -3,9 +3,16 @@
 use super::page;
 use super::text;
 use super::theme::Theme;
-use crate::app::{NodeForm, Nodes, Pair, Regions, Tone, filled, format};
-use model::topology::Node;
+use crate::app::{NodeForm, Nodes, Pair, Regions, Tone, filled, format, gpus};
+use model::topology::{Node, Topology};
 use ratatui::text::{Line, Span};
+
+/// What stands in a line beside its bars, the amount and what the node is about.
+const BESIDE_BARS: usize = 11 + 4 + 2 + 1 + 6 + 2 + 6 + 2;
+/// Most amounts' width: `412/512 GiB`.
+const AMOUNT: usize = 11;
+/// Both bars' least width, together.
+const BARS: usize = 10;
 
 /// Used memory of a node, bytes, and its share of the total.
 struct Memory {
@@ -55,15 +62,23 @@ pub(crate) fn lines(
     };
     // At most as wide as one node has use for; two side by side share the line evenly.
     let cell = usize::from(width) / per_line.max(1);
-    let amount_width = all
-        .iter()
-        .map(|n| text::width(&amount(n)))
-        .max()
-        .unwrap_or(0);
+    let widest = |words: &dyn Fn(&Node) -> String| {
+        let widths = all.iter().map(|n| text::width(&words(n)));
+        widths.max().unwrap_or(0)
+    };
+    let about = |n: &Node| about(&pair.now.topology, n, regions.form, cell);
+    let widths = (widest(&amount), widest(&about));
     for chunk in all[..shown].chunks(per_line.max(1)) {
         let mut spans = Vec::new();
         for node in chunk {
-            spans.extend(one(node, regions.form, cell, amount_width, &nodes, theme));
+            spans.extend(one(
+                node,
+                (regions.form, cell),
+                widths,
+                &about(node),
+                &nodes,
+                theme,
+            ));
         }
         lines.push(Line::from(spans));
     }
@@ -89,9 +104,9 @@ fn title(nodes: usize, form: NodeForm) -> String {
 /// One node in exactly `width` columns, the last of them empty.
 fn one(
     node: &Node,
-    form: NodeForm,
-    width: usize,
-    amount_width: usize,
+    (form, width): (NodeForm, usize),
+    (amount_width, about_width): (usize, usize),
+    about: &str,
     nodes: &Nodes,
     theme: &Theme,
 ) -> Vec<Span<'static>> {
@@ -124,9 +139,8 @@ fn one(
             theme.span(text::right(&cpu_percent, 5), Tone::Plain),
         ]),
         NodeForm::Bars | NodeForm::Wide => {
-            let about = about(node, form);
-            let fixed = 11 + 4 + 2 + 1 + amount_width + 6 + 2 + 6 + text::width(&about) + 2;
-            let bars = width.saturating_sub(fixed).clamp(10, 60);
+            let fixed = BESIDE_BARS + amount_width + about_width;
+            let bars = width.saturating_sub(fixed).clamp(BARS, 60);
             let memory_bar = bars * 3 / 5;
             spans.push(Span::styled(format!("{glyph} node {:<3}", node.id), style));
             spans.push(theme.span("mem ", Tone::Faint));
@@ -166,14 +180,22 @@ fn percent(share: Option<f64>, none_there: bool) -> String {
     }
 }
 
-fn about(node: &Node, form: NodeForm) -> String {
-    if form != NodeForm::Wide {
-        return String::new();
-    }
-    let cpus = format::plural(node.cpus.len(), "CPU", "CPUs");
-    match node.socket {
-        Some(socket) => format!("  socket {socket}, {cpus}"),
-        None => format!("  {cpus}"),
+/// Its socket, CPUs and GPUs; where there is less room its GPUs alone, and where there is little nothing.
+fn about(topology: &Topology, node: &Node, form: NodeForm, width: usize) -> String {
+    let gpus = gpus::of_node(topology, node.id).map(|gpus| format!("  {gpus}"));
+    match form {
+        NodeForm::Wide => {
+            let cpus = format::plural(node.cpus.len(), "CPU", "CPUs");
+            let gpus = gpus.unwrap_or_default();
+            match node.socket {
+                Some(socket) => format!("  socket {socket}, {cpus}{gpus}"),
+                None => format!("  {cpus}{gpus}"),
+            }
+        }
+        NodeForm::Bars => gpus
+            .filter(|gpus| BESIDE_BARS + AMOUNT + text::width(gpus) + BARS <= width)
+            .unwrap_or_default(),
+        NodeForm::Words | NodeForm::Numbers => String::new(),
     }
 }
 

@@ -64,6 +64,7 @@ fn one_glance_tells_who_pays_and_how_much() {
         for text in ["vllm worker 1", "800 %", "60.9 GiB", "remote"] {
             assert!(row.contains(text), "{size:?}: {text} in {row}");
         }
+        assert_eq!(row.contains(" 4@1 "), size.0 >= 80, "{size:?}: {row}");
         let estimate = lines.iter().find(|l| l.contains("51007")).unwrap();
         assert!(estimate.contains('~'), "{size:?}: {estimate}");
         let unknown = lines.iter().find(|l| l.contains(" 912 ")).unwrap();
@@ -412,4 +413,20 @@ fn a_wide_header_says_what_the_probes_cost_by_estimate() {
     let size = (200, 50);
     let lines = plain(&mut two_nodes(size), size);
     assert!(has(&lines, "kernel ~0.1 % CPU 4.0 MiB"), "{}", lines[0]);
+}
+
+#[test]
+fn a_node_shows_its_gpus_where_they_fit() {
+    for (size, want) in [((160, 50), true), ((100, 30), true), ((60, 15), false)] {
+        let lines = plain(&mut two_nodes(size), size);
+        assert_eq!(has(&lines, "GPU 4 5 6 7"), want, "{size:?}: {lines:#?}");
+    }
+    let size = (160, 50);
+    let mut app = two_nodes(size);
+    assert!(has(&plain(&mut app, size), "2 nodes, 8 GPUs"));
+    press(&mut app, Key::Enter);
+    assert!(has(
+        &plain(&mut app, size),
+        "GPU4 0000:86:00.0 on node 1 (open files)"
+    ));
 }

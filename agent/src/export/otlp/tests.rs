@@ -81,6 +81,8 @@ pub(super) fn process(pid: u32, start_time: u64) -> Process {
             ..RemoteShare::default()
         },
         verdict: Verdict::Unknown,
+        devices: Vec::new(),
+        devices_reason: None,
         threads: Vec::new(),
     }
 }

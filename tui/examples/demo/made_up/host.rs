@@ -1,6 +1,7 @@
-//! Made-up nodes and signals.
+//! Made-up nodes, GPUs and signals.
 
 use super::{GIB, id, wander};
+use model::devices::{Device, DeviceKind, DeviceUse, DeviceUseSource};
 use model::signal::{Mechanism, Signal, SignalName, SignalState};
 use model::topology::{Node, NumaStat};
 
@@ -32,6 +33,41 @@ pub(super) fn node(index: usize, sockets: usize, nodes: usize, tick: u64) -> Nod
         numastat: Some(NumaStat::default()),
         cpu_busy: Some(wander([0.63, 0.18, 0.42, 0.05][index % 4], tick)),
     }
+}
+
+/// One of eight GPUs, four on each of two nodes.
+pub(super) fn gpu(index: usize) -> Device {
+    let bus = [0x3b, 0x3c, 0x5d, 0x5e, 0x86, 0x87, 0xaf, 0xb0][index % 8];
+    Device {
+        address: format!("0000:{bus:02x}:00.0"),
+        kind: DeviceKind::Gpu,
+        label: format!("GPU{index}"),
+        vendor: "NVIDIA".to_owned(),
+        name: Some("NVIDIA H100 80GB HBM3".to_owned()),
+        driver: Some("nvidia".to_owned()),
+        node: Some(id(index / 4)),
+        memory_nodes: Vec::new(),
+        bridges: vec![format!("0000:{:02x}:01.0", bus - 1)],
+        root_complex: Some(format!("pci0000:{:02x}", bus - 1)),
+        files: vec![format!("nvidia{index}")],
+        nvlinks: Vec::new(),
+        nvswitches: Vec::new(),
+        reason: None,
+    }
+}
+
+/// GPUs that a process has open.
+pub(super) fn devices_used(gpus: &[usize]) -> Vec<DeviceUse> {
+    let used = |index: &usize| {
+        let device = gpu(*index);
+        DeviceUse {
+            address: device.address,
+            label: device.label,
+            node: device.node,
+            source: DeviceUseSource::OpenFiles,
+        }
+    };
+    gpus.iter().map(used).collect()
 }
 
 /// The signals of a host that refuses some programs, with or without balancing.

@@ -2,7 +2,7 @@
 
 mod host;
 
-use host::{node, signals};
+use host::{devices_used, gpu, node, signals};
 use model::process::{
     ByNode, HintCounter, MemoryKind, MigrationPair, Migrations, MovePair, Moves, NodePages, Pinned,
     Placement, Process, Thread, TouchCounter, TouchPair, Touches,
@@ -41,6 +41,8 @@ struct Habits {
     moves: u64,
     migrated: u64,
     policy: Option<&'static str>,
+    /// Numbers of its GPUs.
+    gpus: Vec<usize>,
 }
 
 fn by_node(values: &[f64], unit: f64) -> ByNode {
@@ -157,6 +159,8 @@ fn process(habits: &Habits, tick: u64) -> Process {
         cpus_allowed: Some("0-95".to_owned()),
         verdict: verdict(&remote_share),
         remote_share,
+        devices: devices_used(&habits.gpus),
+        devices_reason: None,
         threads: threads(habits, &cpu),
     }
 }
@@ -265,6 +269,8 @@ fn snapshot(
         },
         topology: Topology {
             nodes: (0..nodes).map(|n| node(n, sockets, nodes, tick)).collect(),
+            devices: (0..if nodes == 2 { 8 } else { 0 }).map(gpu).collect(),
+            ..Topology::default()
         },
         signals: signals(balancing),
         coverage: Coverage {
@@ -298,6 +304,7 @@ fn vllm(pid: u32, rank: u32) -> Habits {
         moves: 0,
         migrated: 0,
         policy: Some("default"),
+        gpus: Vec::new(),
     }
 }
 
@@ -310,6 +317,7 @@ pub(crate) fn two_nodes(tick: u64) -> Snapshot {
             share: Some(0.03),
             migrated: 12,
             policy: Some("bind:0"),
+            gpus: vec![0],
             ..vllm(48121, 0)
         },
         Habits {
@@ -318,6 +326,7 @@ pub(crate) fn two_nodes(tick: u64) -> Snapshot {
             share: Some(0.71),
             moves: 48,
             migrated: 2200,
+            gpus: vec![4],
             ..vllm(48122, 1)
         },
         Habits {
@@ -417,6 +426,7 @@ pub(crate) fn nothing_known() -> Snapshot {
         .into_iter()
         .map(|name| Signal::unavailable(name, "no privileges: CAP_BPF is missing"))
         .collect();
+    snapshot.topology.devices.clear();
     snapshot.coverage = Coverage::default();
     for process in &mut snapshot.processes {
         *process = Process {
@@ -446,6 +456,8 @@ pub(crate) fn nothing_known() -> Snapshot {
             cpus_allowed: None,
             remote_share: RemoteShare::default(),
             verdict: Verdict::Unknown,
+            devices: Vec::new(),
+            devices_reason: None,
             threads: Vec::new(),
         };
     }
