@@ -72,6 +72,24 @@ pub(crate) unsafe fn add(counters: *mut [u64; SLOTS], slot: usize, n: u64) {
     }
 }
 
+/// Takes back from one slot what was added to it; not from the row of a CPU where it was not.
+///
+/// # Safety
+/// As [`add`].
+#[inline(always)]
+pub(crate) unsafe fn take(counters: *mut [u64; SLOTS], slot: usize, n: u64) {
+    let slot = opaque(slot as u32) as usize;
+    if slot < SLOTS {
+        // SAFETY: in bounds by the test above.
+        unsafe {
+            let counter = counters.cast::<u64>().add(slot);
+            if *counter >= n {
+                *counter -= n;
+            }
+        }
+    }
+}
+
 /// Counts something that found no room.
 #[inline(always)]
 pub(crate) fn lost(kind: Lost) {

@@ -26,6 +26,13 @@ const MM_ANONPAGES: u32 = 1;
 const MM_SWAPENTS: u32 = 2;
 const MM_SHMEMPAGES: u32 = 3;
 
+/// The pending pages' account has not come, nor that of swap.
+const SWAP_NONE: u32 = 0;
+/// That of swap came first.
+const SWAP_FIRST: u32 = 1;
+/// They are counted as first touches.
+const SWAP_COUNTED: u32 = 2;
+
 tracepoint! {
     /// `page_fault_user(unsigned long address, struct pt_regs *, unsigned long error_code)`, x86, all kernels.
     fn page_fault_user, raw_page_fault_user(error_code: u64 = 2)
@@ -95,7 +102,7 @@ fn allocated(order: u32, gfp: u32, node: impl FnOnce() -> Option<u32>) {
             (*thread).pending_pages = pages;
             (*thread).pending_node = node;
             (*thread).pending_at = me.moment();
-            (*thread).pending_swap = 0;
+            (*thread).pending_swap = SWAP_NONE;
         }
     }
 }
@@ -107,32 +114,39 @@ fn accounted(mm: *const u8, member: u32) {
         return;
     };
     // SAFETY: this thread's own state.
-    let (pages, node, from_swap) = unsafe {
+    let (pages, node, swap) = unsafe {
         let pages = u64::from((*thread).pending_pages);
         if pages == 0 {
             return;
         }
-        if member == MM_SWAPENTS {
-            (*thread).pending_swap = 1;
+        let node = (*thread).pending_node;
+        let stale = !me.is_still_at((*thread).pending_at);
+        let swap = (*thread).pending_swap;
+        if member == MM_SWAPENTS && swap == SWAP_NONE {
+            (*thread).pending_swap = SWAP_FIRST;
             return;
         }
-        let node = (*thread).pending_node;
-        let from_swap = (*thread).pending_swap != 0;
-        let stale = !me.is_still_at((*thread).pending_at);
-        forget(thread);
+        if member == MM_ANONPAGES && swap == SWAP_NONE && !stale {
+            // Of a page from swap the swap's account may come behind this one.
+            (*thread).pending_swap = SWAP_COUNTED;
+        } else {
+            forget(thread);
+        }
         if stale {
             // An allocation that came to nothing, or page cache that a system call filled before.
             return;
         }
-        (pages, node, from_swap)
+        (pages, node, swap)
     };
     if !me.has_mm(mm) {
         return;
     }
-    let kind = match member {
-        MM_ANONPAGES if from_swap => Kind::SwapIn,
-        MM_ANONPAGES => Kind::FirstTouch,
-        MM_FILEPAGES | MM_SHMEMPAGES => Kind::Map,
+    let kind = match (member, swap) {
+        (MM_SWAPENTS, SWAP_COUNTED) => Kind::SwapInAfterAll,
+        (_, SWAP_COUNTED) => return,
+        (MM_ANONPAGES, SWAP_FIRST) => Kind::SwapIn,
+        (MM_ANONPAGES, _) => Kind::FirstTouch,
+        (MM_FILEPAGES | MM_SHMEMPAGES, _) => Kind::Map,
         _ => return,
     };
     count(&current, kind, node, pages);
@@ -146,7 +160,7 @@ unsafe fn forget(thread: *mut Thread) {
     unsafe {
         (*thread).pending_pages = 0;
         (*thread).pending_node = NO_NODE;
-        (*thread).pending_swap = 0;
+        (*thread).pending_swap = SWAP_NONE;
     }
 }
 
@@ -156,12 +170,14 @@ enum Kind {
     FirstTouch,
     Map,
     SwapIn,
+    /// Counted as a first touch before.
+    SwapInAfterAll,
 }
 
 #[inline(always)]
 fn count(current: &Current, kind: Kind, node: u32, pages: u64) {
     let asked = match kind {
-        Kind::FirstTouch | Kind::SwapIn => may_count::FIRST_TOUCH,
+        Kind::FirstTouch | Kind::SwapIn | Kind::SwapInAfterAll => may_count::FIRST_TOUCH,
         Kind::Map => may_count::MAP,
     };
     if !rows::may_count(asked) {
@@ -178,6 +194,15 @@ fn count(current: &Current, kind: Kind, node: u32, pages: u64) {
             Kind::Map => &raw mut (*row).map,
             Kind::SwapIn => {
                 (*row).swap_in += pages;
+                return;
+            }
+            Kind::SwapInAfterAll => {
+                (*row).swap_in += pages;
+                rows::take(
+                    &raw mut (*row).first_touch,
+                    rows::slot(cpu_node, node),
+                    pages,
+                );
                 return;
             }
         };
