@@ -139,14 +139,18 @@ fn a_wide_terminal_has_colours_and_a_narrow_one_none() {
         let mut command = machine.topo(&numawatch());
         command.env("NO_COLOR", no_color);
         let mut terminal = Terminal::start(command, columns, 60);
-        let mut coloured = false;
+        let coloured = std::cell::Cell::new(false);
         terminal.wait_until("the last line", |screen| {
-            coloured = (0..60).any(|row| {
+            coloured.set((0..60).any(|row| {
                 let cell = |column| screen.cell(row, column);
                 (0..columns).any(|c| cell(c).is_some_and(|c| c.fgcolor() != vt100::Color::Default))
-            });
+            }));
             screen.contents().contains("NVML unavailable")
         });
-        assert_eq!(coloured, want, "{columns} columns, NO_COLOR={no_color:?}");
+        assert_eq!(
+            coloured.get(),
+            want,
+            "{columns} columns, NO_COLOR={no_color:?}"
+        );
     }
 }
