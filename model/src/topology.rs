@@ -117,6 +117,26 @@ impl Topology {
             Some(ids.len())
         }
     }
+
+    /// The nearest node with CPUs: the node itself where it has some, else the lowest id of those at the least distance.
+    #[must_use]
+    pub fn nearest_with_cpus(&self, id: NodeId) -> Option<NodeId> {
+        self.nodes
+            .iter()
+            .filter(|n| !n.cpus.is_empty())
+            .min_by_key(|n| {
+                let distance = self.distance(id, n.id).unwrap_or(u32::MAX);
+                (n.id != id, distance, n.id)
+            })
+            .map(|n| n.id)
+    }
+
+    /// Whether the machine may have more nodes than it shows: a virtual machine with one node, whose host decides
+    /// where its memory lies and which CPUs run it.
+    #[must_use]
+    pub fn may_hide_nodes(&self, hypervisor: Option<&str>) -> bool {
+        hypervisor.is_some() && self.nodes.len() < 2
+    }
 }
 
 #[cfg(test)]
@@ -177,6 +197,38 @@ mod tests {
             assert_eq!(t.locality(from, to), want, "{from} -> {to}");
         }
         assert_eq!(t.sockets(), Some(2));
+    }
+
+    #[test]
+    fn only_a_guest_with_one_node_may_hide_others() {
+        let one = Topology {
+            nodes: vec![node(0, &[0], None, &[])],
+        };
+        let two = Topology {
+            nodes: vec![node(0, &[0], None, &[]), node(1, &[1], None, &[])],
+        };
+        for (topology, hypervisor, want) in [
+            (&one, Some("KVM"), true),
+            (&two, Some("KVM"), false),
+            (&one, None, false),
+            (&two, None, false),
+        ] {
+            assert_eq!(topology.may_hide_nodes(hypervisor), want);
+        }
+    }
+
+    #[test]
+    fn a_node_without_cpus_is_near_one_with() {
+        let t = Topology {
+            nodes: vec![
+                node(0, &[0], None, &[(0, 10), (1, 20), (8, 30)]),
+                node(1, &[1], None, &[(0, 20), (1, 10), (8, 12)]),
+                node(8, &[], None, &[(0, 30), (1, 12), (8, 10)]),
+            ],
+        };
+        assert_eq!(t.nearest_with_cpus(8), Some(1));
+        assert_eq!(t.nearest_with_cpus(0), Some(0));
+        assert_eq!(Topology::default().nearest_with_cpus(0), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod coverage;
 pub(crate) mod feed;
 pub(crate) mod placement;
+mod placing;
 mod probe_runs;
 mod watched;
 
@@ -194,6 +195,7 @@ impl Sampler {
         self.placements.collect();
         let topology = self.topology()?;
         self.host.numa_balancing = read_numa_balancing(&self.root)?;
+        self.host.may_hide_nodes = topology.may_hide_nodes(self.host.hypervisor.as_deref());
         let signals = self.signals(self.host.numa_balancing);
         let now = now_ns();
         let meaning = Meaning {

@@ -2,6 +2,7 @@
 
 use super::matrix;
 use super::page::rule;
+use super::placing;
 use super::signals;
 use super::text;
 use super::theme::Theme;
@@ -76,6 +77,13 @@ impl Page<'_> {
             format::or_dash(process.resident_bytes, format::bytes),
         );
         lines.extend(self.field("placed", &placed, Tone::Plain));
+        let allowed = placing::allowed(&process.placing, &process.threads);
+        lines.extend(self.field("allowed", &allowed, Tone::Plain));
+        let container = placing::container(&process.placing);
+        lines.extend(self.field("container", &container, Tone::Plain));
+        if let Some(hidden) = placing::hidden(&self.pair.now.host) {
+            lines.extend(self.field("machine", &hidden, Tone::Warn));
+        }
         let since = process.tracked_since.0;
         let tracked = self.pair.now.taken_at.0.duration_since(since).ok();
         let tracked = tracked.and_then(|d| u64::try_from(d.as_nanos()).ok());
