@@ -143,16 +143,16 @@ impl fmt::Display for Refusal {
             Self::NoCpus(node) => write!(f, "no node with CPUs is known near node {node}"),
             Self::UnknownFree(node, needs) => write!(
                 f,
-                "can't tell node {node}'s free memory, and {} needs {}; --needs 0 to launch all the same",
-                needs.why,
-                size::format(needs.bytes)
+                "can't tell whether node {node} has the {} of {} free: choose another node, {ALL_THE_SAME}",
+                size::format(needs.bytes),
+                needs.why
             ),
             Self::Full(node, needs, available) => write!(
                 f,
-                "node {node} has {} free or in droppable page cache, and {} needs {}: free some, choose another node, {ALL_THE_SAME}",
+                "node {node} has {} free or in droppable page cache, less than the {} of {}: free some, choose another node, {ALL_THE_SAME}",
                 size::format(*available),
-                needs.why,
-                size::format(needs.bytes)
+                size::format(needs.bytes),
+                needs.why
             ),
         }
     }

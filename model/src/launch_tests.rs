@@ -175,7 +175,7 @@ fn a_full_node_is_told_in_numbers() {
     let refusal = Refusal::Full(1, needs(60 * GIB), 12 * GIB).to_string();
     assert!(
         refusal.starts_with(
-            "node 1 has 12.0 GiB free or in droppable page cache, and --needs needs 60.0 GiB"
+            "node 1 has 12.0 GiB free or in droppable page cache, less than the 60.0 GiB of --needs"
         ),
         "{refusal}"
     );

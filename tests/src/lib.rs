@@ -3,6 +3,7 @@
 pub mod bpf;
 pub mod built;
 pub mod compare;
+pub mod launch;
 pub mod leftovers;
 pub mod matrix;
 pub mod play;

@@ -33,7 +33,9 @@ pub(crate) fn read_cgroup(root: &Root, memberships: &str) -> Cgroup {
         .clone()
         .find_map(|line| Some((line.path, container::of(line.path)?)));
     let path = named.as_ref().map(|(path, _)| *path);
-    let path = path.or_else(|| in_order.clone().map(|line| line.path).next());
+    let mut paths = in_order.map(|line| line.path);
+    let path = path.or_else(|| paths.clone().find(|path| *path != "/"));
+    let path = path.or_else(|| paths.next());
     let (mut cgroup, place) = (
         Cgroup {
             path: path.map(str::to_owned),
