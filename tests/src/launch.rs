@@ -173,7 +173,7 @@ fn play_into(tools: &Tools, gpu: bool, report: &mut Report) -> Result<()> {
     let name = format!("docker-{CONTAINER}.scope");
     let container = Cgroup::create(&name, &[("cpuset.cpus", "1-3"), ("cpuset.mems", "0-1")])?;
     let script = format!(
-        "{}; {launch} --node 1 -- {workload} --hold",
+        "{}; {launch} --node 1 -- {workload} --stay",
         container.join()
     );
     let mut held = Running::start(Command::new("sh").args(["-c", &script]))?;

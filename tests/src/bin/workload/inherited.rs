@@ -16,7 +16,7 @@ pub(crate) struct Inherited {
     pages: u32,
     /// Go on until the end of stdin, the other thread on its last CPU alone.
     #[arg(long)]
-    hold: bool,
+    stay: bool,
 }
 
 impl Inherited {
@@ -39,7 +39,7 @@ impl Inherited {
                 pages,
                 thread_pages,
             };
-            if self.hold {
+            if self.stay {
                 let last = report.cpus.last().copied().context("no CPU")?;
                 let (sender, pinned) = std::sync::mpsc::channel();
                 std::thread::Builder::new()
@@ -57,7 +57,7 @@ impl Inherited {
             serde_json::to_writer(&mut out, &report)?;
             writeln!(out)?;
             out.flush()?;
-            if self.hold {
+            if self.stay {
                 std::io::stdin().read_to_end(&mut Vec::new())?;
             }
             Ok(())
