@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// four files.
 const TICKS: u32 = 10;
 
-/// Threads whose affinity is asked in one tick, 6 µs each; all have their turn.
+/// Threads whose affinity is asked in one tick, 9 µs each; all have their turn.
 const THREADS: usize = 32;
 
 /// The lines that are needed come within this, whatever is in front of them.
