@@ -7,6 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use model::signal::{Mechanism, SignalName};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ const EXAMPLES: &str = "Examples:
   numawatch agent                             OTLP to OTEL_EXPORTER_OTLP_ENDPOINT
   numawatch topo                              nodes, GPUs and NICs, and what lies between them
   numawatch doctor                            what this host can measure, and why not
+  numawatch launch --gpu 0 -- llama-server -m model.gguf
 
 Exit status: 0 fine, 1 a check failed, 2 wrong use or it can't start.";
 
@@ -45,6 +47,8 @@ pub(crate) enum Command {
     Topo(Topo),
     /// Tell what this host can measure, signal by signal, and why not
     Doctor(Doctor),
+    /// Run a command on a GPU's or a given node, with its memory bound there
+    Launch(Launch),
     /// Make the self-test's events; numawatch starts it itself
     #[command(name = crate::selftest::process::SUBCOMMAND, hide = true)]
     SelfTestEvents,
@@ -134,6 +138,28 @@ pub(crate) struct Topo {
     /// Read proc and sys below this folder: another machine's, for support
     #[arg(long, value_name = "FOLDER", hide = true)]
     pub(crate) root: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  numawatch launch --gpu 0 -- llama-server -m model.gguf\n  numawatch launch --gpu 3b:00.0 --gpu 5e:00.0 --needs 60G -- vllm serve MODEL -tp 2\n  numawatch launch --node 1 --dry-run -- ./server\n\nIt becomes the command: no process of numawatch stays. Exit status: the command's; 2 when it isn't launched, 126 when\nthe command can't be run, 127 when there is none. docs/launch.md has the rest."
+)]
+pub(crate) struct Launch {
+    /// A GPU by number, PCI address or device (0, 3b:00.0, renderD128), whose node is taken; can be repeated
+    #[arg(long = "gpu", value_name = "ID", value_delimiter = ',')]
+    pub(crate) gpus: Vec<String>,
+    /// The node, where no GPU tells it
+    #[arg(long, value_name = "N", value_parser = node)]
+    pub(crate) node: Option<u32>,
+    /// Memory that must be free there, such as 60G or 512MiB; 0 for none [default: the model files among the arguments]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) needs: Option<u64>,
+    /// Print the same as a numactl line, with the engine's own flags, and run nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Whom to watch and how; the same for every command that watches.
@@ -253,6 +279,15 @@ fn pid(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| "no pid; write a process's number, such as 4242".to_owned())
 }
 
+fn node(text: &str) -> Result<u32, String> {
+    let node = text.parse().ok().filter(|node| *node < 1024);
+    node.ok_or_else(|| "no node; write its number, such as 1".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    model::size::parse(text).ok_or_else(|| "no size; write 60G, 512MiB or 0".to_owned())
+}
+
 fn span(text: &str) -> Result<Duration, String> {
     let bare = text
         .parse::<f64>()
@@ -342,7 +377,7 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
 /// What is wrong with the command line, in one line.
 pub(crate) fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "no subcommand; write tui, snapshot, agent, topo or doctor (see numawatch --help)"
+        return "no subcommand; write tui, snapshot, agent, topo, launch or doctor (see numawatch --help)"
             .to_owned();
     }
     let text = error.to_string();
@@ -415,6 +450,9 @@ mod tests {
             vec!["numawatch", "snapshot", "--pid", "x"],
             vec!["numawatch", "snapshot", "--for", "soon"],
             vec!["numawatch", "snapshot", "--nonsense"],
+            vec!["numawatch", "launch", "--node", "x", "--", "true"],
+            vec!["numawatch", "launch", "--node", "1"],
+            vec!["numawatch", "launch", "--needs", "much", "--", "true"],
         ] {
             let error = Cli::try_parse_from(&arguments).unwrap_err();
             let line = one_line(&error);

@@ -6,6 +6,7 @@ mod doctor;
 mod engines;
 mod export;
 mod host;
+mod launch;
 mod logging;
 mod probes;
 mod sampler;

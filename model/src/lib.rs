@@ -3,11 +3,14 @@
 //! Data goes one way: a sampler fills a [`snapshot::Snapshot`] a tick; dashboards, exporters and checks read it.
 
 pub mod catalogue;
+pub mod container;
 pub mod cost;
 pub mod device_use;
 pub mod devices;
 pub mod finding;
+pub mod launch;
 pub mod link;
+pub mod list;
 pub mod locality;
 pub mod policy;
 pub mod process;
@@ -15,6 +18,7 @@ pub mod rates;
 pub mod sampling;
 pub mod selftest;
 pub mod signal;
+pub mod size;
 pub mod snapshot;
 pub mod time;
 pub mod topology;

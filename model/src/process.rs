@@ -3,6 +3,7 @@
 //! Counters only grow while a process is tracked. `None` means that no signal gave the number; it is never a zero.
 
 use crate::devices::DeviceUse;
+use crate::policy::Placing;
 use crate::time::Timestamp;
 use crate::topology::NodeId;
 use crate::verdict::{RemoteShare, Verdict};
@@ -60,10 +61,13 @@ pub struct Process {
     pub placement: Placement,
     /// Resident set, bytes (`/proc/PID/statm`).
     pub resident_bytes: Option<u64>,
-    /// The memory policy of its first mapping in numactl's words (`default`, `bind:1`, …).
+    /// Its leader's memory policy in numactl's words (`default`, `bind:1`, …).
     pub policy: Option<String>,
     /// CPUs it may run on, as the kernel's list (`0-31,64-95`).
     pub cpus_allowed: Option<String>,
+    /// What it may use, and who else decides about it, for programs.
+    #[serde(default)]
+    pub placing: Placing,
     /// How much of its memory traffic is remote.
     pub remote_share: RemoteShare,
     /// The conclusion, derived from `remote_share`.
@@ -237,4 +241,8 @@ pub struct Thread {
     pub moves: Option<u64>,
     /// Elapsed nanoseconds in `task_numa_work`.
     pub scan_time_ns: Option<u64>,
+    /// CPUs that it may run on, ascending, where they aren't its process's; `None` where they are, and as long as it
+    /// hasn't been asked.
+    #[serde(default)]
+    pub cpus_allowed: Option<Vec<u32>>,
 }

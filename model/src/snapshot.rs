@@ -49,6 +49,12 @@ pub struct Host {
     pub cpus: u32,
     /// `kernel.numa_balancing`: 0 off, 1 on, 2 memory tiering; `None` where the kernel has none.
     pub numa_balancing: Option<u32>,
+    /// The hypervisor, as the firmware names it; `None` on bare metal.
+    #[serde(default)]
+    pub hypervisor: Option<String>,
+    /// Whether the machine may have more nodes than it shows: a virtual machine with one.
+    #[serde(default)]
+    pub may_hide_nodes: bool,
     /// What watching costs.
     pub agent: AgentCost,
     /// What was not counted.

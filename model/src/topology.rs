@@ -144,6 +144,13 @@ impl Topology {
             Some(ids.len())
         }
     }
+
+    /// Whether the machine may have more nodes than it shows: a virtual machine with one node, whose host decides
+    /// where its memory lies and which CPUs run it.
+    #[must_use]
+    pub fn may_hide_nodes(&self, hypervisor: Option<&str>) -> bool {
+        hypervisor.is_some() && self.nodes.len() < 2
+    }
 }
 
 #[cfg(test)]
@@ -229,6 +236,41 @@ mod tests {
             assert_eq!(t.locality(from, to), want, "{from} -> {to}");
         }
         assert_eq!(t.sockets(), Some(2));
+    }
+
+    #[test]
+    fn only_a_guest_with_one_node_may_hide_others() {
+        let one = Topology {
+            nodes: vec![node(0, &[0], None, &[])],
+            ..Topology::default()
+        };
+        let two = Topology {
+            nodes: vec![node(0, &[0], None, &[]), node(1, &[1], None, &[])],
+            ..Topology::default()
+        };
+        for (topology, hypervisor, want) in [
+            (&one, Some("KVM"), true),
+            (&two, Some("KVM"), false),
+            (&one, None, false),
+            (&two, None, false),
+        ] {
+            assert_eq!(topology.may_hide_nodes(hypervisor), want);
+        }
+    }
+
+    #[test]
+    fn a_node_without_cpus_is_near_one_with() {
+        let t = Topology {
+            nodes: vec![
+                node(0, &[0], None, &[(0, 10), (1, 20), (8, 30)]),
+                node(1, &[1], None, &[(0, 20), (1, 10), (8, 12)]),
+                node(8, &[], None, &[(0, 30), (1, 12), (8, 10)]),
+            ],
+            ..Topology::default()
+        };
+        assert_eq!(t.nearest_with_cpus(8), Some(1));
+        assert_eq!(t.nearest_with_cpus(0), Some(0));
+        assert_eq!(Topology::default().nearest_with_cpus(0), None);
     }
 
     #[test]

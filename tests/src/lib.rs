@@ -4,6 +4,7 @@ pub mod bpf;
 pub mod built;
 pub mod compare;
 pub mod forced;
+pub mod launch;
 pub mod leftovers;
 pub mod matrix;
 pub mod play;

@@ -1,5 +1,6 @@
 //! Boots a guest once a kernel or place of the matrix, plays sessions in it, and keeps what they reported.
 
+use crate::launch;
 use crate::leftovers;
 use crate::matrix::places::{Machine, Place};
 use crate::self_test;
@@ -25,6 +26,7 @@ pub struct Guest {
     sessions: BTreeMap<String, Report>,
     leftovers: Option<leftovers::Report>,
     self_test: Option<self_test::Report>,
+    launch: Option<launch::Report>,
     machine: Option<Machine>,
     /// What was printed besides, for failed tests.
     trouble: String,
@@ -35,6 +37,13 @@ impl Guest {
     #[must_use]
     pub fn play(kernel: &str, scenario: &Path) -> Self {
         Self::run(kernel, scenario, &[], &[], None)
+    }
+
+    /// Boots it with a GPU on node 1, and plays the launches.
+    #[must_use]
+    pub fn play_launches(kernel: &str, scenario: &Path) -> Self {
+        let arguments = ["--gpu", launch::NAME].map(str::to_owned);
+        Self::run(kernel, scenario, &["--gpu-node", "1"], &arguments, None)
     }
 
     /// Boots a place of the matrix, and plays the matrix's sessions.
@@ -103,7 +112,9 @@ impl Guest {
     }
 
     fn keep(&mut self, line: &str) {
-        if let Ok(report) = serde_json::from_str::<self_test::Report>(line) {
+        if let Ok(report) = serde_json::from_str::<launch::Report>(line) {
+            self.launch = Some(report);
+        } else if let Ok(report) = serde_json::from_str::<self_test::Report>(line) {
             self.self_test = Some(report);
         } else if let Ok(report) = serde_json::from_str::<leftovers::Report>(line) {
             self.leftovers = Some(report);
@@ -140,6 +151,22 @@ impl Guest {
             None => panic!(
                 "the guest didn't play session {}:\n{}",
                 self_test::NAME,
+                self.trouble
+            ),
+        }
+    }
+
+    /// What was launched.
+    ///
+    /// # Panics
+    /// When the guest didn't get so far.
+    #[must_use]
+    pub fn launches(&self) -> &launch::Report {
+        match &self.launch {
+            Some(report) => report,
+            None => panic!(
+                "the guest didn't play session {}:\n{}",
+                launch::NAME,
                 self.trouble
             ),
         }

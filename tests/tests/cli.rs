@@ -264,7 +264,7 @@ fn doctor_names_every_signal() {
 fn help_names_every_subcommand() {
     let output = run(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
-    for subcommand in ["tui", "agent", "snapshot", "doctor"] {
+    for subcommand in ["tui", "agent", "snapshot", "doctor", "launch"] {
         assert!(text(&output.stdout).contains(subcommand), "{subcommand}");
     }
 }

@@ -3,6 +3,7 @@
 mod agent;
 mod completions;
 mod doctor;
+mod launch;
 mod snapshot;
 mod table;
 mod topo;
@@ -27,6 +28,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Agent(options) => agent::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Topo(options) => topo::run(&options),
+        Command::Launch(options) => launch::run(&options),
         Command::SelfTestEvents => selftest::child::run().map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => completions::run(shell),
     }

@@ -3,9 +3,10 @@
 use crate::host::cpulist;
 use crate::host::error::Error;
 use crate::host::root::{Root, read, read_if_present};
+use crate::host::surroundings::read_surroundings;
 use model::snapshot::{AgentCost, Host, Lost};
 
-/// Reads what a snapshot's `host` says of the machine; `agent` and `lost` are left empty.
+/// Reads what a snapshot's `host` says of the machine; `may_hide_nodes`, `agent` and `lost` are left empty.
 ///
 /// # Errors
 /// If one of the files that every kernel has can't be read.
@@ -18,6 +19,8 @@ pub(crate) fn read_host(root: &Root) -> Result<Host, Error> {
         kernel: line(root, "sys/kernel/osrelease")?,
         cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
         numa_balancing: read_numa_balancing(root)?,
+        hypervisor: read_surroundings(root).hypervisor,
+        may_hide_nodes: false,
         agent: AgentCost::default(),
         lost: Lost::default(),
         maps: Vec::new(),

@@ -1,6 +1,9 @@
 //! Reads sysfs and procfs from a root that tests can replace.
 
+pub(crate) mod available;
+pub(crate) mod bind;
 pub(crate) mod capabilities;
+pub(crate) mod cgroup;
 pub(crate) mod cpu_time;
 pub(crate) mod cpulist;
 pub(crate) mod device_files;

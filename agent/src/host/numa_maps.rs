@@ -1,5 +1,6 @@
 //! The format of `/proc/PID/numa_maps`: one mapping a line, its policy and its pages by node.
 
+use model::policy::Policy;
 use model::process::{ByNode, MemoryKind};
 use model::topology::NodeId;
 use std::collections::BTreeMap;
@@ -57,9 +58,9 @@ impl Sum {
     }
 }
 
-/// The policy that the first line in `text` names, in numactl's words.
-pub(crate) fn first_policy(text: &str) -> Option<String> {
-    Mapping::parse(text.lines().next()?).map(|m| m.policy)
+/// The policy that the first line in `text` names; `None` where it is cut off.
+pub(crate) fn first_policy(text: &str) -> Option<Policy> {
+    Policy::parse(text.split_once(' ')?.1)
 }
 
 /// One line.
@@ -76,16 +77,10 @@ struct Mapping<'a> {
 
 impl<'a> Mapping<'a> {
     fn parse(line: &'a str) -> Option<Self> {
-        let mut words = line.split_ascii_whitespace().peekable();
+        let mut words = line.split_ascii_whitespace();
         words.next()?;
-        let policy = match (words.next()?, words.peek()) {
-            ("weighted", Some(next)) => format!("weighted-{next}"),
-            ("prefer", Some(next)) if next.starts_with("(many)") => {
-                next.replacen("(many)", "preferred-many", 1)
-            }
-            (word, _) if word.starts_with("prefer") => word.replacen("prefer", "preferred", 1),
-            (word, _) => word.to_owned(),
-        };
+        let policy = words.next()?.to_owned();
+        let policy = first_policy(line).map_or(policy, |policy| policy.to_string());
         let mut mapping = Self {
             policy,
             file: None,
@@ -171,6 +166,12 @@ mod tests {
         for line in text.lines() {
             sum.add(line, 4096, &["/mnt/ram".into()]);
         }
+        sum
+    }
+
+    fn sum_of(line: &str) -> Sum {
+        let mut sum = Sum::default();
+        sum.add(line, 4096, &[]);
         sum
     }
 
@@ -283,7 +284,8 @@ mod tests {
             ("1 weighted interleave:0,2 heap", "weighted-interleave:0,2"),
             ("1 local", "local"),
         ] {
-            assert_eq!(first_policy(line).as_deref(), Some(want), "{line}");
+            let sum = sum_of(&format!("{line}\n"));
+            assert_eq!(sum.policy.as_deref(), Some(want), "{line}");
         }
     }
 

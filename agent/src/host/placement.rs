@@ -6,6 +6,7 @@
 use crate::host::error::Error;
 use crate::host::numa_maps::{self, Sum};
 use crate::host::process::ProcessDir;
+use model::policy::Policy;
 use model::process::Placement;
 use model::time::Timestamp;
 use procfs::page_size;
@@ -95,14 +96,23 @@ pub(crate) fn is_available(root: &crate::host::root::Root) -> bool {
     root.proc("self/numa_maps").exists()
 }
 
-/// The memory policy of a thread's first mapping, in numactl's words, from the file's first bytes:
-/// 10 µs whatever the process's size, as the first mapping is the executable's.
+/// A thread's memory policy, from the first bytes of its file: 10 µs whatever the process's size, as the first mapping is
+/// the executable's, which has no policy of its own. `None` for a thread without mappings, and for a list of nodes that is
+/// longer than the kernel writes.
 ///
 /// # Errors
 /// As [`read_placement`].
-pub(crate) fn read_policy(process: &ProcessDir, tid: u32) -> Result<Option<String>, Error> {
-    let start = process.read_start(&format!("task/{tid}/numa_maps"), 64)?;
-    Ok(numa_maps::first_policy(&start))
+pub(crate) fn read_policy(process: &ProcessDir, tid: u32) -> Result<Option<Policy>, Error> {
+    // The kernel walks mappings until it has as many bytes as asked for: the second number is for long lists alone.
+    const ENOUGH: u64 = 64;
+    const EVER: u64 = 128;
+    let file = format!("task/{tid}/numa_maps");
+    let start = process.read_start(&file, ENOUGH)?;
+    let policy = numa_maps::first_policy(&start);
+    if policy.is_some() || (start.len() as u64) < ENOUGH {
+        return Ok(policy);
+    }
+    Ok(numa_maps::first_policy(&process.read_start(&file, EVER)?))
 }
 
 impl Sum {
@@ -201,8 +211,20 @@ mod tests {
             "5595d5650000 interleave:0-1 file=/root/.pyenv/versions/3.11.7/bin/python3.11 mapped=1",
         )]);
         let process = ProcessDir::open(&fixture.root(), 7).unwrap();
-        let policy = read_policy(&process, 9).unwrap();
-        assert_eq!(policy.as_deref(), Some("interleave:0-1"));
+        let policy = read_policy(&process, 9).unwrap().unwrap();
+        assert_eq!(policy.to_string(), "interleave:0-1");
+    }
+
+    #[test]
+    fn a_policy_of_many_nodes_is_read_whole() {
+        let nodes = "0,2,4,6,8,10,12,14,16,18,20,22";
+        let fixture = Fixture::with(&[(
+            "proc/7/task/7/numa_maps",
+            &format!("5595d5650000 weighted interleave=static:{nodes} file=/bin/x mapped=1\n"),
+        )]);
+        let process = ProcessDir::open(&fixture.root(), 7).unwrap();
+        let policy = read_policy(&process, 7).unwrap().unwrap();
+        assert_eq!(policy.nodes.len(), 12);
     }
 
     #[test]

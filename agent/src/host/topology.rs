@@ -101,7 +101,7 @@ fn socket(root: &Root, cpu: u32) -> Option<u32> {
 }
 
 /// Bytes of a line `Node 0 MemTotal:  512 kB` or `MemTotal:  512 kB`.
-fn memory(meminfo: &str, name: &str) -> Option<u64> {
+pub(crate) fn memory(meminfo: &str, name: &str) -> Option<u64> {
     meminfo.lines().find_map(|line| {
         let (_, value) = line.split_once(name)?;
         let kib: u64 = value.trim().strip_suffix(" kB")?.trim().parse().ok()?;

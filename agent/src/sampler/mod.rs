@@ -7,6 +7,7 @@ mod coverage;
 mod devices;
 pub(crate) mod feed;
 pub(crate) mod placement;
+mod placing;
 mod probe_runs;
 mod watched;
 
@@ -202,6 +203,7 @@ impl Sampler {
         self.placements.collect();
         let mut topology = self.topology()?;
         self.host.numa_balancing = read_numa_balancing(&self.root)?;
+        self.host.may_hide_nodes = topology.may_hide_nodes(self.host.hypervisor.as_deref());
         let signals = self.signals(self.host.numa_balancing);
         let now = now_ns();
         let meaning = Meaning {

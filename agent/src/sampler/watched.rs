@@ -6,7 +6,7 @@ use crate::host::process::ProcessDir;
 use crate::host::root::Root;
 use crate::probes::assemble::Meaning;
 use crate::probes::ledger::{Ledger, ThreadId};
-use crate::sampler::since;
+use crate::sampler::{placing, since};
 use agent_ebpf::Tracked;
 use model::process::{Pinned, Placement, Process, Thread};
 use model::signal::{SignalName, SignalState};
@@ -17,9 +17,6 @@ use std::collections::BTreeMap;
 
 /// How many ticks a thread's name is believed; threads name themselves shortly after they start.
 const NAME_TICKS: u32 = 10;
-
-/// How many ticks a memory policy is believed: the kernel walks the first mapping to tell it, and that may be a large heap.
-const POLICY_TICKS: u32 = 10;
 
 /// See the module's doc.
 pub(super) struct Watched {
@@ -36,8 +33,7 @@ pub(super) struct Watched {
     cpus_allowed: Option<String>,
     /// What procfs tells of it; what was made is the probes'.
     pinned: Pinned,
-    policy: Option<String>,
-    policy_age: u32,
+    known: placing::Known,
     threads: BTreeMap<u32, Name>,
     window: Window,
     /// The program changed since it was last looked at.
@@ -100,8 +96,7 @@ impl Watched {
             resident_bytes: None,
             cpus_allowed: None,
             pinned: Pinned::default(),
-            policy: None,
-            policy_age: POLICY_TICKS,
+            known: placing::Known::default(),
             threads: BTreeMap::new(),
             window: Window::default(),
             changed: false,
@@ -187,22 +182,15 @@ impl Watched {
         self.parent_pid = Some(stat.parent_pid).filter(|pid| *pid != 0);
         self.resident_bytes = dir.resident_bytes()?;
         let status = dir.status()?;
-        self.cpus_allowed = status.cpus_allowed;
+        self.cpus_allowed.clone_from(&status.cpus_allowed);
         self.pinned.bytes = status.pinned_bytes;
         self.pinned.locked_bytes = status.locked_bytes;
-        // Without NUMA in the kernel there is no such file, and no policy.
-        self.policy_age += 1;
-        if self.policy_age >= POLICY_TICKS {
-            self.policy_age = 0;
-            self.policy = crate::host::placement::read_policy(&dir, self.pid)
-                .ok()
-                .flatten();
-        }
         if self.changed || self.executable.is_none() {
             self.executable = dir.executable_name();
         }
         if self.changed {
             self.changed = false;
+            self.known.changed();
             let argv = dir.command_line()?;
             self.name.clone_from(&stat.name);
             self.command = argv.join(" ");
@@ -211,6 +199,7 @@ impl Watched {
             }
         }
         let tids = dir.thread_ids()?;
+        self.known.look(root, &dir, &status, &tids);
         self.threads
             .retain(|tid, _| tids.binary_search(tid).is_ok());
         for tid in tids {
@@ -300,10 +289,16 @@ impl Watched {
             remote_share,
             placement,
             resident_bytes: self.resident_bytes(),
-            policy: self.policy.clone(),
+            policy: self
+                .known
+                .placing()
+                .policy
+                .as_ref()
+                .map(ToString::to_string),
             cpus_allowed: self.cpus_allowed.clone(),
             devices: Vec::new(),
             devices_reason: None,
+            placing: self.known.placing().clone(),
             threads,
         }
     }
@@ -321,6 +316,7 @@ impl Watched {
                 cpu_time_ns_by_node: meaning.cpu_time(&account.by_node),
                 moves: meaning.move_count(&account.by_node),
                 scan_time_ns: meaning.thread_scan(account.scan_ns),
+                cpus_allowed: self.known.thread_cpus(*tid),
             }
         };
         self.threads.iter().map(report).collect()

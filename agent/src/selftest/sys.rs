@@ -1,5 +1,7 @@
 //! The system calls that make events on chosen nodes and say where things are. For the self-test's own processes only.
 
+pub(crate) use crate::host::bind::run_on;
+
 use model::topology::NodeId;
 use std::io::{Error, Result};
 
@@ -13,24 +15,6 @@ pub(crate) fn die_with_parent(seconds: u32) {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::alarm(seconds);
     }
-}
-
-/// Lets the caller run on these CPUs only; when this returns, it does.
-pub(crate) fn run_on(cpus: &[u32]) -> Result<()> {
-    let mut mask = vec![0u64; cpus.iter().max().map_or(0, |most| *most as usize / 64) + 1];
-    for cpu in cpus {
-        mask[*cpu as usize / 64] |= 1 << (cpu % 64);
-    }
-    // SAFETY: the kernel reads as many bytes as the mask has.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_sched_setaffinity,
-            0,
-            mask.len() * size_of::<u64>(),
-            mask.as_ptr(),
-        )
-    };
-    result(done)
 }
 
 /// The node that the caller runs on now.

@@ -2,7 +2,6 @@
 
 use super::Report;
 use super::tree::Branch;
-use crate::host::cpulist;
 use model::devices::{Device, DeviceKind};
 use model::link::{LEGEND, Link};
 use model::topology::{Node, NodeId, Topology};
@@ -152,7 +151,7 @@ fn node_line(topology: &Topology, node: &Node, paint: Paint) -> String {
     let name = paint.node(topology, Some(node.id), &format!("node {}", node.id));
     let cpus = match node.cpus.as_slice() {
         [] => "no CPUs".to_owned(),
-        cpus => format!("CPUs {}", cpulist::write(cpus)),
+        cpus => format!("CPUs {}", model::list::format(cpus)),
     };
     let memory = match (node.memory_total_bytes, node.memory_free_bytes) {
         (Some(0), _) => "no memory".to_owned(),
@@ -199,7 +198,7 @@ fn device_line(topology: &Topology, device: &Device, width: usize, paint: Paint)
     let memory = match device.memory_nodes.as_slice() {
         [] => String::new(),
         [id] => format!("  its memory is node {id}"),
-        ids => format!("  its memory is nodes {}", cpulist::write(ids)),
+        ids => format!("  its memory is nodes {}", model::list::format(ids)),
     };
     let files = if device.files.is_empty() {
         String::new()

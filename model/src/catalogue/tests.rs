@@ -1,6 +1,7 @@
 //! The catalogue's rules: names, sums, no point for what isn't known, and the document.
 
 use super::*;
+use crate::policy::Placing;
 use crate::process::{
     ByNode, HintCounter, Migrations, Moves, NodePages, Pinned, Placement, TouchCounter, Touches,
 };
@@ -37,6 +38,7 @@ fn unknown_process() -> Process {
         resident_bytes: None,
         policy: None,
         cpus_allowed: None,
+        placing: Placing::default(),
         remote_share: RemoteShare::default(),
         verdict: Verdict::Unknown,
         devices: Vec::new(),

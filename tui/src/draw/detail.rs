@@ -2,6 +2,7 @@
 
 use super::matrix;
 use super::page::rule;
+use super::placing;
 use super::signals;
 use super::text;
 use super::theme::Theme;
@@ -79,6 +80,13 @@ impl Page<'_> {
         if gpus::any(&self.pair.now.topology) {
             let devices = text::clean(&gpus::words(process));
             lines.extend(self.field("devices", &devices, Tone::Plain));
+        }
+        let allowed = placing::allowed(&process.placing, &process.threads);
+        lines.extend(self.field("allowed", &allowed, Tone::Plain));
+        let container = placing::container(&process.placing);
+        lines.extend(self.field("container", &container, Tone::Plain));
+        if let Some(hidden) = placing::hidden(&self.pair.now.host) {
+            lines.extend(self.field("machine", &hidden, Tone::Warn));
         }
         let since = process.tracked_since.0;
         let tracked = self.pair.now.taken_at.0.duration_since(since).ok();

@@ -7,6 +7,7 @@ mod header;
 mod help;
 mod matrix;
 mod page;
+mod placing;
 mod signals;
 mod strip;
 mod table;

@@ -2,6 +2,7 @@
 
 use super::*;
 use model::catalogue::{AttributeValue, METRICS, Value};
+use model::policy::Placing;
 use model::process::{
     ByNode, Migrations, Moves, NodePages, Pinned, Placement, Process, TouchCounter, Touches,
 };
@@ -75,6 +76,7 @@ pub(super) fn process(pid: u32, start_time: u64) -> Process {
         resident_bytes: None,
         policy: None,
         cpus_allowed: None,
+        placing: Placing::default(),
         remote_share: RemoteShare {
             value: Some(0.3),
             signal: Some(ShareSignal::Estimate),

@@ -10,6 +10,7 @@ mod swap;
 use clap::Parser;
 use model::signal::{Mechanism, SignalName};
 use std::process::ExitCode;
+use tests::launch;
 use tests::leftovers;
 use tests::matrix;
 use tests::matrix::places::Machine;
@@ -45,8 +46,8 @@ struct Options {
     /// Another node with CPUs; without it, what needs two is left out.
     #[arg(long, requires = "matrix")]
     other_node: Option<u32>,
-    /// There is a GPU whose driver allocates pages.
-    #[arg(long, requires = "matrix")]
+    /// There is a GPU whose driver allocates pages; on node 1, without --matrix.
+    #[arg(long)]
     gpu: bool,
     /// Hold numawatch to this rung.
     #[arg(long, requires = "matrix", value_parser = rung)]
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
     let names: Vec<&str> = ALL
         .iter()
         .map(|session| session.name)
-        .chain([leftovers::NAME, self_test::NAME])
+        .chain([leftovers::NAME, self_test::NAME, launch::NAME])
         .collect();
     if options.list {
         println!("{}", names.join("\n"));
@@ -95,6 +96,10 @@ fn main() -> ExitCode {
     }
     if wanted(leftovers::NAME) {
         print(&leftovers::play(&tools));
+    }
+    // It has a guest of its own.
+    if options.sessions.iter().any(|name| name == launch::NAME) {
+        print(&launch::play(&tools, options.gpu));
     }
     if wanted(self_test::NAME) {
         play_self_test(&Nodes::TWO, &SignalName::ALL);

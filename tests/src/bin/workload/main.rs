@@ -10,6 +10,7 @@ mod children;
 mod drm;
 mod exec;
 mod fork;
+mod inherited;
 mod moves;
 mod pin;
 mod region;
@@ -79,6 +80,8 @@ enum Command {
     Pin(pin::Pin),
     /// Pages that a GPU's driver allocates.
     Drm(drm::Drm),
+    /// Pages touched under the policy that it was started with.
+    Inherited(inherited::Inherited),
 }
 
 fn main() -> ExitCode {
@@ -110,6 +113,7 @@ fn run(options: &Options) -> Result<()> {
         Command::Balance(command) => command.run(stage),
         Command::Pin(command) => command.run(stage),
         Command::Drm(command) => command.run(stage),
+        Command::Inherited(command) => command.run(),
     }
 }
 

@@ -3,6 +3,7 @@
 mod host;
 
 use host::{devices_used, gpu, node, signals};
+use model::policy::Placing;
 use model::process::{
     ByNode, HintCounter, MemoryKind, MigrationPair, Migrations, MovePair, Moves, NodePages, Pinned,
     Placement, Process, Thread, TouchCounter, TouchPair, Touches,
@@ -157,6 +158,7 @@ fn process(habits: &Habits, tick: u64) -> Process {
         resident_bytes: Some(memory.values().sum()),
         policy: habits.policy.map(str::to_owned),
         cpus_allowed: Some("0-95".to_owned()),
+        placing: Placing::default(),
         verdict: verdict(&remote_share),
         remote_share,
         devices: devices_used(&habits.gpus),
@@ -227,6 +229,7 @@ fn threads(habits: &Habits, cpu: &ByNode) -> Vec<Thread> {
             cpu_time_ns_by_node: Some(cpu.iter().map(|(n, ns)| (*n, ns >> (at + 1))).collect()),
             moves: Some((habits.moves * 10) >> at),
             scan_time_ns: habits.hint.then_some(1_000_000 << at),
+            cpus_allowed: None,
         })
         .collect()
 }
@@ -248,6 +251,8 @@ fn snapshot(
             kernel: "6.8.0-45-generic".to_owned(),
             cpus: 96,
             numa_balancing: Some(u32::from(balancing)),
+            hypervisor: None,
+            may_hide_nodes: false,
             agent: AgentCost {
                 pid: 3210,
                 cpu_time_ns: Some(tick * 3_000_000),
@@ -454,6 +459,7 @@ pub(crate) fn nothing_known() -> Snapshot {
             resident_bytes: None,
             policy: None,
             cpus_allowed: None,
+            placing: Placing::default(),
             remote_share: RemoteShare::default(),
             verdict: Verdict::Unknown,
             devices: Vec::new(),

@@ -1,0 +1,99 @@
+//! `numawatch launch`: binds itself to a node and becomes the command, so that every thread and buffer of it inherits that.
+
+use crate::cli::Launch as Options;
+use crate::host::bind;
+use crate::host::root::Root;
+use crate::launch::{asked, engine_flags, here};
+use anyhow::{Context, Result, anyhow};
+use model::launch::{Plan, plan};
+use model::list;
+use std::ffi::OsStr;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+
+/// It is there and can't be run: `env`'s and the shell's code.
+const CANNOT_RUN: u8 = 126;
+/// There is no such program.
+const NOT_FOUND: u8 = 127;
+
+pub(super) fn run(options: &Options) -> Result<ExitCode> {
+    let root = Root::system();
+    let command = &options.command;
+    let asked = asked(&root, options.node, &options.gpus, options.needs, command)?;
+    let plan = plan(&asked, &here(&root)?)?;
+    if options.dry_run {
+        print(options, &plan)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if plan.cpu_node != plan.memory_node {
+        eprintln!("numawatch: {}", apart(&plan));
+    }
+    bind_to(&plan)?;
+    let (program, arguments) = command.split_first().context("no command")?;
+    // Returns only where it fails.
+    let error = Command::new(program).args(arguments).exec();
+    eprintln!("numawatch: {}: {error}", program.display());
+    Ok(ExitCode::from(match error.kind() {
+        ErrorKind::NotFound => NOT_FOUND,
+        _ => CANNOT_RUN,
+    }))
+}
+
+fn bind_to(plan: &Plan) -> Result<()> {
+    bind::run_on(&plan.cpus).map_err(|error| {
+        let cpus = list::format(&plan.cpus);
+        anyhow!(
+            "can't run on CPUs {cpus} of node {}: {error}",
+            plan.cpu_node
+        )
+    })?;
+    bind::allocate_on(plan.memory_node).map_err(|error| {
+        let hint = match error.raw_os_error() {
+            Some(libc::EPERM) => {
+                "; in a container it takes CAP_SYS_NICE, or a seccomp profile that allows it"
+            }
+            Some(libc::ENOSYS) => "; this kernel has no NUMA (CONFIG_NUMA)",
+            _ => "",
+        };
+        let node = plan.memory_node;
+        anyhow!("can't bind memory to node {node}: set_mempolicy: {error}{hint}")
+    })
+}
+
+/// The same by numactl, fit for a shell: all else is a comment.
+fn print(options: &Options, plan: &Plan) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(b"numactl")?;
+    for option in plan.numactl() {
+        write!(out, " {option}")?;
+    }
+    for word in &options.command {
+        out.write_all(b" ")?;
+        out.write_all(&quoted(word)?)?;
+    }
+    writeln!(out)?;
+    if plan.cpu_node != plan.memory_node {
+        writeln!(out, "# {}", apart(plan))?;
+    }
+    match engine_flags::of(&options.command, plan, options.gpus.len()) {
+        Some(own) => match own.flags {
+            Some(flags) => writeln!(out, "# {}'s own: {flags} ({})", own.engine, own.remark)?,
+            None => writeln!(out, "# {}'s own: {}", own.engine, own.remark)?,
+        },
+        None => writeln!(out, "# the engine's own: none known")?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn apart(plan: &Plan) -> String {
+    let (memory, cpu) = (plan.memory_node, plan.cpu_node);
+    format!("node {memory} has no CPUs: memory there, threads on node {cpu}, the nearest")
+}
+
+fn quoted(word: &OsStr) -> Result<Vec<u8>> {
+    let quoted = shlex::bytes::try_quote(word.as_bytes());
+    Ok(quoted.context("an argument has a zero byte")?.into_owned())
+}

@@ -1,0 +1,204 @@
+//! What a process and its threads may use: read with little, and not all of it on each tick.
+
+use crate::host::cgroup::read_cgroup;
+use crate::host::cpulist;
+use crate::host::placement::{is_available, read_policy};
+use crate::host::process::ProcessDir;
+use crate::host::root::Root;
+use crate::host::status::{self, Status};
+use model::policy::Placing;
+use std::collections::BTreeMap;
+
+/// How many ticks policy and cgroup are believed: the kernel walks the first mapping to tell the policy, and the cgroup is
+/// four files.
+const TICKS: u32 = 10;
+
+/// Threads whose affinity is asked in one tick, 9 µs each; all have their turn.
+const THREADS: usize = 32;
+
+/// The lines that are needed come within this, whatever is in front of them.
+const STATUS: u64 = 8192;
+
+/// See the module's doc.
+#[derive(Default)]
+pub(super) struct Known {
+    placing: Placing,
+    /// Ticks until policy and cgroup are read again.
+    due: u32,
+    /// Each thread's affinity as the kernel's list.
+    affinity: BTreeMap<u32, String>,
+    /// The thread that was asked last.
+    asked: u32,
+}
+
+impl Known {
+    /// Reads what is due. `status` is the process's; `tids` are its live threads, ascending.
+    pub(super) fn look(&mut self, root: &Root, dir: &ProcessDir, status: &Status, tids: &[u32]) {
+        let list = |text: &Option<String>| cpulist::parse(text.as_deref()?);
+        self.placing.cpus_allowed = list(&status.cpus_allowed);
+        self.placing.mems_allowed = list(&status.memory_allowed);
+        if let Some(due) = self.due.checked_sub(1) {
+            self.due = due;
+        } else {
+            self.read(root, dir);
+            // Not all processes on the same tick.
+            self.due = TICKS - 1 - dir.pid() % (TICKS / 2);
+        }
+        self.ask_threads(dir, tids);
+    }
+
+    /// What is read anew when the program changes: a launcher may have bound itself first.
+    pub(super) fn changed(&mut self) {
+        self.due = 0;
+    }
+
+    fn read(&mut self, root: &Root, dir: &ProcessDir) {
+        let mut reasons = Vec::new();
+        self.placing.policy = match read_policy(dir, dir.pid()) {
+            Ok(Some(policy)) => Some(policy),
+            Ok(None) => {
+                reasons.push("its memory policy is no line of numa_maps".to_owned());
+                None
+            }
+            Err(_) if !is_available(root) => {
+                reasons.push("this kernel has no numa_maps (CONFIG_NUMA)".to_owned());
+                None
+            }
+            Err(error) => {
+                reasons.push(error.to_string());
+                None
+            }
+        };
+        match dir.read_start("cgroup", STATUS) {
+            Ok(text) => {
+                let cgroup = read_cgroup(root, &text);
+                self.placing.cgroup = cgroup.path;
+                self.placing.container = cgroup.container;
+                self.placing.cpuset_cpus = cgroup.cpus;
+                self.placing.cpuset_mems = cgroup.mems;
+                reasons.extend(cgroup.reason);
+            }
+            Err(error) => reasons.push(error.to_string()),
+        }
+        self.placing.reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+    }
+
+    /// The next threads in turn; the leader's affinity is the process's.
+    fn ask_threads(&mut self, dir: &ProcessDir, tids: &[u32]) {
+        self.affinity
+            .retain(|tid, _| tids.binary_search(tid).is_ok());
+        for tid in in_turn(tids, self.asked).take(THREADS) {
+            self.asked = tid;
+            if tid == dir.pid() {
+                continue;
+            }
+            // A thread that ended meanwhile has none.
+            let Ok(text) = dir.read_start(&format!("task/{tid}/status"), STATUS) else {
+                continue;
+            };
+            if let Some(list) = status::parse(&text).cpus_allowed {
+                self.affinity.insert(tid, list);
+            }
+        }
+    }
+
+    /// What is known.
+    pub(super) fn placing(&self) -> &Placing {
+        &self.placing
+    }
+
+    /// A thread's CPUs, where they aren't the process's.
+    pub(super) fn thread_cpus(&self, tid: u32) -> Option<Vec<u32>> {
+        let cpus = cpulist::parse(self.affinity.get(&tid)?)?;
+        (self.placing.cpus_allowed.as_ref() != Some(&cpus)).then_some(cpus)
+    }
+}
+
+/// Ascending threads, beginning behind the one that was last, each once.
+fn in_turn(tids: &[u32], last: u32) -> impl Iterator<Item = u32> {
+    let start = tids.partition_point(|tid| *tid <= last);
+    tids[start..].iter().chain(&tids[..start]).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fixture::Fixture;
+
+    fn process(fixture: &Fixture) -> ProcessDir {
+        ProcessDir::open(&fixture.root(), 7).unwrap()
+    }
+
+    fn looked(fixture: &Fixture, tids: &[u32]) -> Known {
+        let mut known = Known::default();
+        let status = Status {
+            cpus_allowed: Some("0-3".into()),
+            memory_allowed: Some("0-1".into()),
+            ..Status::default()
+        };
+        known.look(&fixture.root(), &process(fixture), &status, tids);
+        known
+    }
+
+    fn bound() -> Fixture {
+        let fixture = Fixture::with(&[
+            (
+                "proc/7/task/7/numa_maps",
+                "5595d5650000 bind:1 file=/bin/x N1=1\n",
+            ),
+            ("proc/7/cgroup", "0::/system.slice/llm.service\n"),
+            ("proc/7/task/8/status", "Cpus_allowed_list:\t2-3\n"),
+            ("proc/7/task/9/status", "Cpus_allowed_list:\t0-3\n"),
+            ("sys/fs/cgroup/cpuset.cpus.effective", "0-7\n"),
+            ("sys/fs/cgroup/cpuset.mems.effective", "0-1\n"),
+        ]);
+        fixture.process(7, 1, "x", &["x"]);
+        fixture
+    }
+
+    #[test]
+    fn all_of_it() {
+        let known = looked(&bound(), &[7]);
+        let placing = known.placing();
+        assert_eq!(placing.policy.as_ref().unwrap().to_string(), "bind:1");
+        assert_eq!(placing.cpus_allowed, Some(vec![0, 1, 2, 3]));
+        assert_eq!(placing.mems_allowed, Some(vec![0, 1]));
+        assert_eq!(placing.cpuset_cpus, Some((0..8).collect()));
+        assert_eq!(placing.cpuset_mems, Some(vec![0, 1]));
+        assert_eq!(placing.cgroup.as_deref(), Some("/system.slice/llm.service"));
+        assert_eq!((&placing.container, &placing.reason), (&None, &None));
+    }
+
+    #[test]
+    fn a_thread_is_named_where_it_differs_from_its_process() {
+        let known = looked(&bound(), &[7, 8, 9, 10]);
+        assert_eq!(known.thread_cpus(8), Some(vec![2, 3]));
+        for same in [7, 9, 10] {
+            assert_eq!(known.thread_cpus(same), None, "{same}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        let fixture = Fixture::new();
+        fixture.process(7, 1, "x", &["x"]);
+        let known = looked(&fixture, &[7]);
+        assert_eq!(known.placing().policy, None);
+        let reason = known.placing().reason.clone().unwrap();
+        assert!(reason.contains("numa_maps"), "{reason}");
+    }
+
+    #[test]
+    fn every_thread_has_its_turn() {
+        let tids = [3, 5, 8];
+        for (last, want) in [
+            (0, [3, 5, 8]),
+            (3, [5, 8, 3]),
+            (6, [8, 3, 5]),
+            (8, [3, 5, 8]),
+        ] {
+            assert_eq!(in_turn(&tids, last).collect::<Vec<_>>(), want, "{last}");
+        }
+        assert_eq!(in_turn(&[], 4).count(), 0);
+    }
+}
