@@ -3,9 +3,11 @@
 //! Data goes one way: a sampler fills a [`snapshot::Snapshot`] a tick; dashboards, exporters and checks read it.
 
 pub mod catalogue;
+pub mod check;
 pub mod cost;
 pub mod devices;
 pub mod finding;
+pub mod findings;
 pub mod locality;
 pub mod policy;
 pub mod process;
@@ -14,6 +16,7 @@ pub mod sampling;
 pub mod selftest;
 pub mod signal;
 pub mod snapshot;
+pub mod thresholds;
 pub mod time;
 pub mod topology;
 pub mod verdict;

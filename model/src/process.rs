@@ -2,6 +2,8 @@
 //!
 //! Counters only grow while a process is tracked. `None` means that no signal gave the number; it is never a zero.
 
+use crate::devices::DeviceUse;
+use crate::policy::Placing;
 use crate::time::Timestamp;
 use crate::topology::NodeId;
 use crate::verdict::{RemoteShare, Verdict};
@@ -63,6 +65,12 @@ pub struct Process {
     pub policy: Option<String>,
     /// CPUs it may run on, as the kernel's list (`0-31,64-95`).
     pub cpus_allowed: Option<String>,
+    /// What it may use, and who else decides about it.
+    #[serde(default)]
+    pub placing: Placing,
+    /// The GPUs and NICs that it uses.
+    #[serde(default)]
+    pub devices: Vec<DeviceUse>,
     /// How much of its memory traffic is remote.
     pub remote_share: RemoteShare,
     /// The conclusion, derived from `remote_share`.
@@ -195,6 +203,9 @@ pub struct Placement {
     pub by_node_bytes: Option<ByNode>,
     /// Resident bytes by kind of memory and node.
     pub by_kind: Option<BTreeMap<MemoryKind, ByNode>>,
+    /// Resident bytes by class of mapping and node: `weights`, `heap`, `large_anonymous`, …
+    #[serde(default)]
+    pub by_class: Option<BTreeMap<String, ByNode>>,
     /// What told it: `numa_maps`; `None` when nothing did.
     pub source: Option<String>,
     /// When it was read.
@@ -230,4 +241,7 @@ pub struct Thread {
     pub moves: Option<u64>,
     /// Elapsed nanoseconds in `task_numa_work`.
     pub scan_time_ns: Option<u64>,
+    /// CPUs it may run on where that isn't the process's, as the kernel's list.
+    #[serde(default)]
+    pub cpus_allowed: Option<String>,
 }

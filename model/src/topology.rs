@@ -1,5 +1,6 @@
 //! The machine's NUMA nodes, and which of them are near each other.
 
+use crate::devices::Device;
 use crate::locality::Locality;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,6 +16,9 @@ pub const LOCAL_DISTANCE: u32 = 10;
 pub struct Topology {
     /// Online nodes, ascending by id.
     pub nodes: Vec<Node>,
+    /// GPUs, accelerators and RDMA NICs, by kind and address.
+    #[serde(default)]
+    pub devices: Vec<Device>,
 }
 
 /// One NUMA node. Source: `/sys/devices/system/node/nodeN`.
@@ -136,6 +140,7 @@ mod tests {
     #[test]
     fn localities_of_two_sockets_with_two_nodes_each_and_a_memory_only_node() {
         let t = Topology {
+            devices: Vec::new(),
             nodes: vec![
                 node(
                     0,
@@ -182,6 +187,7 @@ mod tests {
     #[test]
     fn a_node_of_unknown_package_is_cross_socket() {
         let t = Topology {
+            devices: Vec::new(),
             nodes: vec![
                 node(0, &[0], None, &[(0, 10), (1, 20)]),
                 node(1, &[1], None, &[(0, 20), (1, 10)]),

@@ -161,6 +161,7 @@ mod tests {
         };
         Topology {
             nodes: vec![node(0), node(1)],
+            devices: Vec::new(),
         }
     }
 

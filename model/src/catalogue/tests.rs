@@ -37,6 +37,8 @@ fn unknown_process() -> Process {
         resident_bytes: None,
         policy: None,
         cpus_allowed: None,
+        placing: crate::policy::Placing::default(),
+        devices: Vec::new(),
         remote_share: RemoteShare::default(),
         verdict: Verdict::Unknown,
         threads: Vec::new(),
