@@ -59,6 +59,7 @@ fn process() -> Process {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the fields are options")]
 fn policy(mode: PolicyMode, nodes: &[u32]) -> Option<Policy> {
     Some(Policy {
         mode,
@@ -148,6 +149,7 @@ fn silent(id: &str, change: impl FnOnce(&mut Process)) {
     assert!(!found.iter().any(|f| f == id), "{id} in {found:?}");
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the fields are options")]
 fn memory(by_node: &[(u32, u64)]) -> Option<ByNode> {
     Some(by_node.iter().copied().collect())
 }
@@ -250,7 +252,7 @@ fn pinned_memory() {
     silent("pinned-before-bind", near);
     silent("pinned-on-wrong-node", near);
     silent("pinned-before-bind", |p| {
-        p.pinned.made.by_node = memory(&[(0, 63)])
+        p.pinned.made.by_node = memory(&[(0, 63)]);
     });
 }
 
@@ -326,23 +328,23 @@ fn threads_wander() {
 #[test]
 fn worker_affinity_differs() {
     raised("worker-affinity-differs", |p| {
-        p.threads = vec![thread("worker", Some("0-7"))]
+        p.threads = vec![thread("worker", Some("0-7"))];
     });
     silent("worker-affinity-differs", |p| {
-        p.threads = vec![thread("worker", Some("5"))]
+        p.threads = vec![thread("worker", Some("5"))];
     });
     silent("worker-affinity-differs", |p| {
-        p.threads = vec![thread("worker", None)]
+        p.threads = vec![thread("worker", None)];
     });
 }
 
 #[test]
 fn balancing_scan_is_dear() {
     raised("balancing-scan-is-dear", |p| {
-        p.scan_cpu_time_ns = Some(600_000_000)
+        p.scan_cpu_time_ns = Some(600_000_000);
     });
     silent("balancing-scan-is-dear", |p| {
-        p.scan_cpu_time_ns = Some(400_000_000)
+        p.scan_cpu_time_ns = Some(400_000_000);
     });
 }
 
@@ -353,37 +355,37 @@ fn pages_move_to_and_fro() {
         Some(vec![pair(0, 1, there), pair(1, 0, back)])
     };
     raised("pages-move-to-and-fro", |p| {
-        p.migrations.by_pair = pairs(5_000, 1_000)
+        p.migrations.by_pair = pairs(5_000, 1_000);
     });
     silent("pages-move-to-and-fro", |p| {
-        p.migrations.by_pair = pairs(50_000, 999)
+        p.migrations.by_pair = pairs(50_000, 999);
     });
 }
 
 #[test]
 fn policy_is_a_hint() {
     raised("policy-is-a-hint", |p| {
-        p.placing.policy = policy(PolicyMode::Preferred, &[1])
+        p.placing.policy = policy(PolicyMode::Preferred, &[1]);
     });
     raised("policy-is-a-hint", |p| {
-        p.placing.policy = policy(PolicyMode::Default, &[])
+        p.placing.policy = policy(PolicyMode::Default, &[]);
     });
     silent("policy-is-a-hint", |p| {
         p.placing.policy = policy(PolicyMode::Default, &[]);
         p.placing.cpus_allowed = Some((0..8).collect());
     });
     silent("policy-is-a-hint", |p| {
-        p.placing.policy = policy(PolicyMode::Interleave, &[0, 1])
+        p.placing.policy = policy(PolicyMode::Interleave, &[0, 1]);
     });
 }
 
 #[test]
 fn bound_to_wrong_node() {
     raised("bound-to-wrong-node", |p| {
-        p.placing.policy = policy(PolicyMode::Bind, &[0])
+        p.placing.policy = policy(PolicyMode::Bind, &[0]);
     });
     silent("bound-to-wrong-node", |p| {
-        p.placing.policy = policy(PolicyMode::Bind, &[0, 1])
+        p.placing.policy = policy(PolicyMode::Bind, &[0, 1]);
     });
 }
 
@@ -401,10 +403,10 @@ fn memory_from_before_bind() {
 #[test]
 fn cpuset_forbids_gpu_node() {
     raised("cpuset-forbids-gpu-node", |p| {
-        p.placing.cpuset_mems = Some(vec![0])
+        p.placing.cpuset_mems = Some(vec![0]);
     });
     raised("cpuset-forbids-gpu-node", |p| {
-        p.placing.cpuset_cpus = Some(vec![0, 1])
+        p.placing.cpuset_cpus = Some(vec![0, 1]);
     });
     silent("cpuset-forbids-gpu-node", |p| {
         p.placing.cpuset_mems = Some(vec![0, 1]);
