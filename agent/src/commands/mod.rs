@@ -1,9 +1,11 @@
 //! The subcommands, one file each, thin: they ask the sampler and show what it says.
 
 mod agent;
+mod check;
 mod completions;
 mod doctor;
 mod snapshot;
+mod span;
 mod table;
 mod tui;
 
@@ -24,6 +26,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Tui(options) => tui::run(&options),
         Command::Snapshot(options) => snapshot::run(&options),
         Command::Agent(options) => agent::run(&options),
+        Command::Check(options) => check::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::SelfTestEvents => selftest::child::run().map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => completions::run(shell),

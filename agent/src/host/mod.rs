@@ -1,5 +1,6 @@
 //! Reads sysfs and procfs from a root that tests can replace.
 
+pub(crate) mod cache;
 pub(crate) mod capabilities;
 pub(crate) mod cpu_time;
 pub(crate) mod cpulist;
