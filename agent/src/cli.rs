@@ -30,6 +30,7 @@ const EXAMPLES: &str = "Examples:
   numawatch snapshot --json --for 10s --pid 4242 | jq '.processes[0].verdict'
   numawatch agent                             OTLP to OTEL_EXPORTER_OTLP_ENDPOINT
   numawatch topo                              nodes, GPUs and NICs, and what lies between them
+  numawatch check --pid 4242                  what is on the wrong node, and what to type
   numawatch doctor                            what this host can measure, and why not
   numawatch launch --gpu 0 -- llama-server -m model.gguf
 
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Agent(Agent),
     /// Show sockets, nodes, GPUs and NICs, and what lies between them
     Topo(Topo),
+    /// Watch for 5 s, then tell what is on the wrong node, why, and what to type
+    Check(Check),
     /// Tell what this host can measure, signal by signal, and why not
     Doctor(Doctor),
     /// Run a command on a GPU's or a given node, with its memory bound there
@@ -106,6 +109,27 @@ pub(crate) struct Agent {
     #[arg(long, value_name = "DURATION", value_parser = span)]
     pub(crate) otlp_interval: Option<Duration>,
     /// Also print each snapshot as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  numawatch check\n  numawatch check --pid 4242 --strict || exit 1\n  numawatch check --json --for 30s | jq '.findings[].id'\n\nExits 1 when something fails; with --strict also when something warns or can't be known. What each finding means is\nin docs/findings.md."
+)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) watch: Watch,
+    /// How long to watch before answering
+    #[arg(long = "for", value_name = "DURATION", default_value = "5s", value_parser = span)]
+    pub(crate) span: Duration,
+    /// Exit with 1 for warnings and unknowns too
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Change a threshold, e.g. remote_from=0.4; can be repeated
+    #[arg(long = "threshold", value_name = "NAME=VALUE", value_parser = threshold)]
+    pub(crate) thresholds: Vec<(String, f64)>,
+    /// Print answers and findings as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -325,6 +349,18 @@ fn map_entries(text: &str) -> Result<(String, u32), String> {
     let (map, entries) = text.split_once('=').ok_or_else(wrong)?;
     let entries = entries.parse().ok().filter(|n| *n > 0);
     Ok((map.to_owned(), entries.ok_or_else(wrong)?))
+}
+
+/// `NAME=VALUE` of a threshold.
+fn threshold(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is expected")?;
+    let value: f64 = value
+        .parse()
+        .map_err(|_| format!("`{value}` is no number"))?;
+    if !value.is_finite() || value < 0.0 {
+        return Err(format!("`{value}` is no threshold"));
+    }
+    Ok((name.to_owned(), value))
 }
 
 fn mechanism(text: &str) -> Result<(SignalName, Mechanism), String> {

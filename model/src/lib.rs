@@ -3,11 +3,13 @@
 //! Data goes one way: a sampler fills a [`snapshot::Snapshot`] a tick; dashboards, exporters and checks read it.
 
 pub mod catalogue;
+pub mod check;
 pub mod container;
 pub mod cost;
 pub mod device_use;
 pub mod devices;
 pub mod finding;
+pub mod findings;
 pub mod launch;
 pub mod link;
 pub mod list;
@@ -20,6 +22,7 @@ pub mod selftest;
 pub mod signal;
 pub mod size;
 pub mod snapshot;
+pub mod thresholds;
 pub mod time;
 pub mod topology;
 pub mod verdict;

@@ -206,6 +206,9 @@ pub struct Placement {
     pub by_node_bytes: Option<ByNode>,
     /// Resident bytes by kind of memory and node.
     pub by_kind: Option<BTreeMap<MemoryKind, ByNode>>,
+    /// Resident bytes by class of mapping and node: `weights`, `heap`, `large_anonymous`, …
+    #[serde(default)]
+    pub by_class: Option<BTreeMap<String, ByNode>>,
     /// What told it: `numa_maps`; `None` when nothing did.
     pub source: Option<String>,
     /// When it was read.

@@ -194,6 +194,7 @@ mod tests {
     #[test]
     fn localities_of_two_sockets_with_two_nodes_each_and_a_memory_only_node() {
         let t = Topology {
+            devices: Vec::new(),
             nodes: vec![
                 node(
                     0,
@@ -276,6 +277,7 @@ mod tests {
     #[test]
     fn a_node_of_unknown_package_is_cross_socket() {
         let t = Topology {
+            devices: Vec::new(),
             nodes: vec![
                 node(0, &[0], None, &[(0, 10), (1, 20)]),
                 node(1, &[1], None, &[(0, 20), (1, 10)]),

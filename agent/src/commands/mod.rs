@@ -1,10 +1,12 @@
 //! The subcommands, one file each, thin: they ask the sampler and show what it says.
 
 mod agent;
+mod check;
 mod completions;
 mod doctor;
 mod launch;
 mod snapshot;
+mod span;
 mod table;
 mod topo;
 mod tui;
@@ -26,6 +28,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Tui(options) => tui::run(&options),
         Command::Snapshot(options) => snapshot::run(&options),
         Command::Agent(options) => agent::run(&options),
+        Command::Check(options) => check::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Topo(options) => topo::run(&options),
         Command::Launch(options) => launch::run(&options),

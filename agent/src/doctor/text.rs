@@ -76,7 +76,7 @@ fn difference(row: &Row) -> String {
 }
 
 /// Words after `start`, on as many lines as they need; a word that is longer than a line has one of its own.
-fn wrapped(start: &str, words: &str, indent: usize) -> String {
+pub(crate) fn wrapped(start: &str, words: &str, indent: usize) -> String {
     let mut text = String::new();
     let mut line = start.to_owned();
     let mut has_word = false;

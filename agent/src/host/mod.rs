@@ -2,6 +2,7 @@
 
 pub(crate) mod available;
 pub(crate) mod bind;
+pub(crate) mod cache;
 pub(crate) mod capabilities;
 pub(crate) mod cgroup;
 pub(crate) mod cpu_time;

@@ -119,6 +119,7 @@ impl Sum {
     /// The placement as a snapshot has it.
     pub(crate) fn into_placement(self, taken_at: Timestamp) -> Placement {
         Placement {
+            by_class: None,
             by_node_bytes: Some(self.by_node_bytes),
             by_kind: Some(self.by_kind),
             source: Some("numa_maps".to_owned()),

@@ -146,6 +146,7 @@ fn process(habits: &Habits, tick: u64) -> Process {
         pinned: Pinned::default(),
         driver_allocated_pages: NodePages::default(),
         placement: Placement {
+            by_class: None,
             by_node_bytes: Some(memory.clone()),
             by_kind: Some(BTreeMap::from([
                 (MemoryKind::Anonymous, anonymous),

@@ -1,0 +1,92 @@
+//! What is wrong with the machine, or between processes.
+
+use super::subject::{Subject, share};
+use super::{View, finding};
+use crate::finding::{Confidence, Finding, Severity};
+use crate::process::Process;
+use crate::topology::NodeId;
+
+pub(super) fn findings(view: &View<'_>) -> Vec<Finding> {
+    let mut all = replicas(view);
+    all.extend(hidden(view));
+    all
+}
+
+/// Two servers of one engine at work on one node, while another node with CPUs idles.
+fn replicas(view: &View<'_>) -> Vec<Finding> {
+    let t = view.thresholds;
+    let busy: Vec<(&Process, NodeId)> = view
+        .now
+        .processes
+        .iter()
+        .filter(|p| p.alive && p.engine.is_some())
+        .filter_map(|process| {
+            let time = Subject::new(view, process).cpu_time()?;
+            let (node, _) = time.iter().max_by_key(|(_, ns)| **ns)?;
+            let most = share(&time, |n| n == *node)? > 1.0 - t.mixed_from;
+            most.then_some((process, *node))
+        })
+        .collect();
+    let idle = view.now.topology.nodes.iter().find(|n| {
+        !n.cpus.is_empty()
+            && n.cpu_busy.is_some_and(|busy| busy < t.busy_share / 2.0)
+            && !busy.iter().any(|(_, node)| *node == n.id)
+    });
+    let Some(idle) = idle else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for (i, (process, node)) in busy.iter().enumerate() {
+        let first = busy[..i].iter().find(|(other, n)| {
+            n == node && other.engine == process.engine && !is_related(other, process)
+        });
+        let Some((first, _)) = first else { continue };
+        let summary = format!(
+            "it and process {} compute on node {node}, while node {} idles",
+            first.pid, idle.id
+        );
+        found.push(
+            finding(
+                "replicas-share-a-node",
+                Some(process.pid),
+                Severity::Warn,
+                summary,
+            )
+            .number(
+                format!("busy, node {}", idle.id),
+                idle.cpu_busy.unwrap_or(0.0),
+                "1",
+                "/proc/stat",
+            )
+            .sure(Confidence::Medium)
+            .advise(format!(
+                "numawatch launch --node {} -- {}",
+                idle.id, process.command
+            ))
+            .unless("both use a GPU of that node, or one of them has nothing to do"),
+        );
+    }
+    found
+}
+
+/// Parent and child, or children of one parent: parts of one engine, not replicas.
+fn is_related(a: &Process, b: &Process) -> bool {
+    let parents = (a.parent_pid, b.parent_pid);
+    a.parent_pid == Some(b.pid)
+        || b.parent_pid == Some(a.pid)
+        || (a.rank.is_some() && b.rank.is_some() && parents.0.is_some() && parents.0 == parents.1)
+}
+
+fn hidden(view: &View<'_>) -> Option<Finding> {
+    let host = &view.now.host;
+    let hypervisor = host.hypervisor.as_deref().filter(|_| host.may_hide_nodes)?;
+    let summary = format!(
+        "this guest of {hypervisor} has one node; its host may have more, and nothing here can tell"
+    );
+    Some(
+        finding("topology-is-hidden", None, Severity::Info, summary)
+            .sure(Confidence::Low)
+            .advise("on the host: numactl --hardware; give the guest its nodes (libvirt <numa><cell …/></numa>, QEMU -numa node), or pin its vCPUs and memory to one")
+            .unless("the guest's vCPUs and memory are on one node of the host already"),
+    )
+}

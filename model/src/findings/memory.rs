@@ -1,0 +1,300 @@
+//! Memory on the wrong node: all of it, the weights, and what can't move.
+
+use super::finding;
+use super::subject::{Home, PAGE, Subject, named, percent, share_away};
+use crate::finding::{Confidence, Finding, Severity};
+use crate::process::{ByNode, NodePages};
+use crate::topology::NodeId;
+use std::collections::BTreeSet;
+
+pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
+    [
+        away_from_gpu(subject),
+        weights(subject),
+        pinned(subject),
+        driver(subject),
+        locked(subject),
+        gpus_span_sockets(subject),
+        buys_little(subject),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Fail or warn, by the share that is away; nothing below.
+fn by_share(subject: &Subject<'_>, away: f64) -> Option<Severity> {
+    let t = subject.view.thresholds;
+    if away >= t.remote_from {
+        Some(Severity::Fail)
+    } else if away >= t.mixed_from {
+        Some(Severity::Warn)
+    } else {
+        None
+    }
+}
+
+fn away_from_gpu(subject: &Subject<'_>) -> Option<Finding> {
+    let home = subject.device_home()?;
+    let memory = subject.memory()?;
+    let away = share_away(memory, &home.nodes)?;
+    let severity = by_share(subject, away)?;
+    let summary = format!(
+        "{} of its memory is away from {} on {}",
+        percent(away),
+        home.because,
+        named(&home.nodes)
+    );
+    let found = finding(
+        "memory-away-from-gpu",
+        Some(subject.pid()),
+        severity,
+        summary,
+    );
+    Some(
+        by_node(found, "resident", memory, "By", subject.placement_source())
+            .advise(subject.relaunch(&home))
+            .advise(migrate(subject, &home, memory))
+            .unless("what the GPU reads lies elsewhere than most of the memory, or all of it is in the GPU's own memory"),
+    )
+}
+
+/// `migratepages` from where the rest of it lies.
+fn migrate(subject: &Subject<'_>, home: &Home, memory: &ByNode) -> String {
+    let from: BTreeSet<NodeId> = memory
+        .iter()
+        .filter(|(node, bytes)| **bytes > 0 && !home.nodes.contains(node))
+        .map(|(node, _)| *node)
+        .collect();
+    format!(
+        "migratepages {} {} {}",
+        subject.pid(),
+        super::subject::list(&from),
+        super::subject::list(&home.nodes)
+    )
+}
+
+fn weights(subject: &Subject<'_>) -> Option<Finding> {
+    let weights = subject
+        .process
+        .placement
+        .by_class
+        .as_ref()?
+        .get("weights")?;
+    let home = subject.home()?;
+    if !subject.is_evidence(weights) {
+        return None;
+    }
+    let away = share_away(weights, &home.nodes)?;
+    let severity = by_share(subject, away)?;
+    let summary = format!(
+        "{} of its weights lie in the page cache away from {} on {}",
+        percent(away),
+        home.because,
+        named(&home.nodes)
+    );
+    let found = finding(
+        "weights-in-remote-page-cache",
+        Some(subject.pid()),
+        severity,
+        summary,
+    );
+    Some(
+        by_node(found, "weights", weights, "By", subject.placement_source())
+            .advise("sync; echo 1 > /proc/sys/vm/drop_caches   # an earlier run read them from the other node")
+            .advise(subject.relaunch(&home))
+            .unless("the weights are copied to GPU memory once and not read from the host again"),
+    )
+}
+
+fn pinned(subject: &Subject<'_>) -> Option<Finding> {
+    let made = subject.process.pinned.made.by_node.as_ref()?;
+    let bytes = bytes(made);
+    if !subject.is_evidence(&bytes) {
+        return None;
+    }
+    // Pins outside the nodes that it is bound to were made before it was bound.
+    if let Some(bound) = subject.bound_to() {
+        let away = share_away(&bytes, &bound)?;
+        if let Some(severity) = by_share(subject, away) {
+            let summary = format!(
+                "{} of the memory that it pinned is not on {}, to which it is bound: it was taken before the bind, and cannot move",
+                percent(away),
+                named(&bound)
+            );
+            let found = finding("pinned-before-bind", Some(subject.pid()), severity, summary);
+            return Some(
+                by_node(found, "pinned", &bytes, "By", "pin")
+                    .advise("bind before the process starts: numawatch launch, or numactl --membind, instead of binding from within")
+                    .unless("those buffers are not used for transfers any more: unpinning is not seen"),
+            );
+        }
+    }
+    let home = subject.device_home()?;
+    let away = share_away(&bytes, &home.nodes)?;
+    let severity = by_share(subject, away)?;
+    let summary = format!(
+        "{} of the memory that it pinned is away from {} on {}, and cannot move",
+        percent(away),
+        home.because,
+        named(&home.nodes)
+    );
+    let found = finding(
+        "pinned-on-wrong-node",
+        Some(subject.pid()),
+        severity,
+        summary,
+    );
+    Some(
+        by_node(found, "pinned", &bytes, "By", "pin")
+            .advise(subject.relaunch(&home))
+            .unless("those buffers serve another device, or were unpinned since: that is not seen"),
+    )
+}
+
+fn driver(subject: &Subject<'_>) -> Option<Finding> {
+    let NodePages { by_node: made, .. } = &subject.process.driver_allocated_pages;
+    let bytes = bytes(made.as_ref()?);
+    let home = subject.device_home()?;
+    if !subject.is_evidence(&bytes) {
+        return None;
+    }
+    let away = share_away(&bytes, &home.nodes)?;
+    by_share(subject, away)?;
+    let summary = format!(
+        "{} of what the driver allocated for it is away from {} on {}, and cannot move",
+        percent(away),
+        home.because,
+        named(&home.nodes)
+    );
+    let found = finding(
+        "driver-memory-on-wrong-node",
+        Some(subject.pid()),
+        Severity::Warn,
+        summary,
+    );
+    Some(
+        by_node(
+            found,
+            "allocated by the driver",
+            &bytes,
+            "By",
+            "driver_alloc",
+        )
+        .sure(Confidence::Medium)
+        .advise(subject.relaunch(&home))
+        .unless("it was freed since: this is a flow, not what is there now"),
+    )
+}
+
+fn locked(subject: &Subject<'_>) -> Option<Finding> {
+    let locked = subject.process.pinned.locked_bytes?;
+    let home = subject.device_home()?;
+    let memory = subject.memory()?;
+    let total: u64 = memory.values().sum();
+    let away = share_away(memory, &home.nodes)?;
+    // Which pages are locked isn't told: it is sure only if more is locked than lies where it should.
+    let at_home = (1.0 - away) * total as f64;
+    let surely_away = locked as f64 - at_home;
+    if surely_away / (PAGE as f64) < subject.view.thresholds.evidence_pages as f64 {
+        return None;
+    }
+    let summary = format!(
+        "at least {} of its locked memory is away from {} on {}; balancing does not move it",
+        percent(surely_away / locked as f64),
+        home.because,
+        named(&home.nodes)
+    );
+    let found = finding(
+        "locked-on-wrong-node",
+        Some(subject.pid()),
+        Severity::Warn,
+        summary,
+    );
+    Some(
+        by_node(found, "resident", memory, "By", subject.placement_source())
+            .number("locked", locked as f64, "By", "/proc/PID/status VmLck")
+            .sure(Confidence::Medium)
+            .advise(subject.relaunch(&home))
+            .unless("the locked memory is not what the GPU reads"),
+    )
+}
+
+fn gpus_span_sockets(subject: &Subject<'_>) -> Option<Finding> {
+    let home = subject.device_home()?;
+    let topology = &subject.view.now.topology;
+    let sockets: BTreeSet<u32> = home
+        .nodes
+        .iter()
+        .filter_map(|node| topology.socket_of(*node))
+        .collect();
+    if sockets.len() < 2 {
+        return None;
+    }
+    let summary = format!(
+        "its devices {} are on {} sockets",
+        home.because,
+        sockets.len()
+    );
+    Some(
+        finding("gpus-span-sockets", Some(subject.pid()), Severity::Warn, summary)
+            .number("sockets of its devices", sockets.len() as f64, "1", "numa_node")
+            .sure(Confidence::Medium)
+            .advise("numawatch topo   # choose devices of one socket: CUDA_VISIBLE_DEVICES=…")
+            .advise("with tensor parallelism every layer makes two all-reduces a token, and each crosses the sockets: 4 x layers x hidden size x bytes a value, per token and link")
+            .unless("the devices have NVLink between them, or the model does not fit those of one socket"),
+    )
+}
+
+fn buys_little(subject: &Subject<'_>) -> Option<Finding> {
+    let view = subject.view;
+    if view.now.topology.nodes.len() < 2 {
+        return None;
+    }
+    let remote = subject.process.remote_share.value?;
+    let pages = subject.process.remote_share.pages?;
+    let resident: u64 = subject.memory()?.values().sum();
+    let fits = view.cache_bytes.filter(|cache| resident <= *cache);
+    let away = subject
+        .device_home()
+        .and_then(|home| share_away(subject.memory()?, &home.nodes));
+    let near = remote < view.thresholds.mixed_from
+        && pages >= view.thresholds.evidence_pages
+        && away.is_none_or(|away| away < view.thresholds.mixed_from);
+    let why = match (near, fits) {
+        (_, Some(_)) => "all of its memory fits the cache".to_owned(),
+        (true, None) => format!("{} of its memory traffic is remote", percent(remote)),
+        (false, None) => return None,
+    };
+    let summary = format!("pinning would buy little here: {why}");
+    let mut found = finding(
+        "pinning-buys-little",
+        Some(subject.pid()),
+        Severity::Info,
+        summary,
+    )
+    .number("remote share", remote, "1", "remote_share")
+    .number(
+        "resident",
+        resident as f64,
+        "By",
+        subject.placement_source(),
+    )
+    .sure(Confidence::Medium);
+    if let Some(cache) = fits {
+        found = found.number("cache", cache as f64, "By", "/sys/devices/system/cpu");
+    }
+    Some(found.unless("the load was not a usual one while it was watched"))
+}
+
+fn bytes(pages: &ByNode) -> ByNode {
+    pages.iter().map(|(node, n)| (*node, n * PAGE)).collect()
+}
+
+/// A number a node as evidence.
+fn by_node(found: Finding, what: &str, numbers: &ByNode, unit: &str, source: &str) -> Finding {
+    let add = |found: Finding, (node, n): (&NodeId, &u64)| {
+        found.number(format!("{what} on node {node}"), *n as f64, unit, source)
+    };
+    numbers.iter().fold(found, add)
+}

@@ -1,0 +1,215 @@
+//! Policies and cgroups that put memory elsewhere than it should be.
+
+use super::finding;
+use super::subject::{Subject, named, percent, share_away};
+use crate::finding::{Confidence, Finding, Severity};
+use crate::policy::PolicyMode;
+use crate::topology::NodeId;
+use std::collections::BTreeSet;
+
+pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
+    [
+        is_a_hint(subject),
+        wrong_node(subject),
+        late_bind(subject),
+        cpuset(subject),
+        node_is_full(subject),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn is_a_hint(subject: &Subject<'_>) -> Option<Finding> {
+    let policy = subject.process.placing.policy.as_ref()?;
+    let (word, severity) = match policy.mode {
+        PolicyMode::Preferred | PolicyMode::PreferredMany => ("preferred", Severity::Warn),
+        PolicyMode::Default | PolicyMode::Local => {
+            // Where its CPUs are bound to some of the nodes, its memory was meant to be there too.
+            let confined = cpus_confined_to(subject)?;
+            let away = share_away(subject.memory()?, &confined)?;
+            let much = away >= subject.view.thresholds.mixed_from;
+            (
+                "default",
+                if much { Severity::Warn } else { Severity::Info },
+            )
+        }
+        _ => return None,
+    };
+    let summary = format!(
+        "its memory policy is {word}: a hint that the kernel leaves when the node is full; bind fails loudly instead"
+    );
+    let home = subject.home();
+    let found = finding("policy-is-a-hint", Some(subject.pid()), severity, summary)
+        .sure(Confidence::Medium)
+        .unless("running on with remote memory is better for you than not starting");
+    Some(match home {
+        Some(home) => found.advise(subject.relaunch(&home)),
+        None => found,
+    })
+}
+
+/// The nodes of the CPUs that it may run on, where these are not all nodes with CPUs.
+fn cpus_confined_to(subject: &Subject<'_>) -> Option<BTreeSet<NodeId>> {
+    let topology = &subject.view.now.topology;
+    let allowed = subject.process.placing.cpus_allowed.as_ref()?;
+    let nodes: BTreeSet<NodeId> = allowed
+        .iter()
+        .filter_map(|cpu| topology.node_of_cpu(*cpu))
+        .collect();
+    let with_cpus = topology.nodes.iter().filter(|n| !n.cpus.is_empty()).count();
+    (!nodes.is_empty() && nodes.len() < with_cpus).then_some(nodes)
+}
+
+fn wrong_node(subject: &Subject<'_>) -> Option<Finding> {
+    let bound = subject.bound_to()?;
+    let home = subject.device_home()?;
+    if !bound.is_disjoint(&home.nodes) {
+        return None;
+    }
+    let summary = format!(
+        "it is bound to {}, and {} is on {}",
+        named(&bound),
+        home.because,
+        named(&home.nodes)
+    );
+    Some(
+        finding(
+            "bound-to-wrong-node",
+            Some(subject.pid()),
+            Severity::Fail,
+            summary,
+        )
+        .advise(subject.relaunch(&home))
+        .unless("the host's memory that it reads has nothing to do with the device"),
+    )
+}
+
+fn late_bind(subject: &Subject<'_>) -> Option<Finding> {
+    let bound = subject.bound_to()?;
+    let memory = subject.memory()?;
+    let away = share_away(memory, &bound)?;
+    if away < subject.view.thresholds.mixed_from {
+        return None;
+    }
+    let summary = format!(
+        "it is bound to {}, and {} of its memory is elsewhere: it was there before the bind, or is shared",
+        named(&bound),
+        percent(away)
+    );
+    let found = finding(
+        "memory-from-before-bind",
+        Some(subject.pid()),
+        Severity::Warn,
+        summary,
+    );
+    let found = memory.iter().fold(found, |found, (node, bytes)| {
+        found.number(
+            format!("resident on node {node}"),
+            *bytes as f64,
+            "By",
+            subject.placement_source(),
+        )
+    });
+    Some(
+        found
+            .advise(format!(
+                "migratepages {} all {}",
+                subject.pid(),
+                super::subject::list(&bound)
+            ))
+            .advise("bind before the process starts: numawatch launch, or numactl --membind")
+            .unless("it is page cache or shared memory that other processes placed"),
+    )
+}
+
+fn cpuset(subject: &Subject<'_>) -> Option<Finding> {
+    let home = subject.device_home()?;
+    let placing = &subject.process.placing;
+    let topology = &subject.view.now.topology;
+    let no_memory = placing
+        .cpuset_mems
+        .as_ref()
+        .is_some_and(|mems| !mems.iter().any(|node| home.nodes.contains(node)));
+    let no_cpus = placing.cpuset_cpus.as_ref().is_some_and(|cpus| {
+        let here = |cpu: &u32| {
+            topology
+                .node_of_cpu(*cpu)
+                .is_some_and(|n| home.nodes.contains(&n))
+        };
+        !cpus.iter().any(here)
+    });
+    let what = match (no_memory, no_cpus) {
+        (true, true) => "memory and CPUs",
+        (true, false) => "memory",
+        (false, true) => "CPUs",
+        (false, false) => return None,
+    };
+    let summary = format!(
+        "its cgroup {} forbids the {what} of {}, where {} is",
+        placing.cgroup.as_deref().unwrap_or("/"),
+        named(&home.nodes),
+        home.because
+    );
+    let node = super::subject::list(&home.nodes);
+    Some(
+        finding("cpuset-forbids-gpu-node", Some(subject.pid()), Severity::Fail, summary)
+            .advise(format!("docker run --cpuset-mems {node} --cpuset-cpus $(cat /sys/devices/system/node/node{node}/cpulist) …"))
+            .advise(format!("systemctl set-property UNIT AllowedMemoryNodes={node}"))
+            .unless("the cgroup's bounds keep other tenants apart on purpose: then choose a GPU on an allowed node"),
+    )
+}
+
+fn node_is_full(subject: &Subject<'_>) -> Option<Finding> {
+    let home = subject.device_home().or_else(|| {
+        let nodes = subject.bound_to()?;
+        Some(super::Home {
+            nodes,
+            because: "its policy".to_owned(),
+            is_device: false,
+        })
+    })?;
+    let t = subject.view.thresholds;
+    let topology = &subject.view.now.topology;
+    let full = home.nodes.iter().find_map(|id| {
+        let node = topology.node(*id)?;
+        let free = node.memory_free_bytes?;
+        let total = node.memory_total_bytes.filter(|total| *total > 0)?;
+        let share = free as f64 / total as f64;
+        let foreign = foreign_rate(subject, *id);
+        let refused = foreign.is_some_and(|rate| rate >= t.foreign_per_second);
+        (share < t.free_share || refused).then_some((*id, free, foreign))
+    })?;
+    let (node, free, foreign) = full;
+    let summary = format!(
+        "node {node}, where {} is, has {} MiB free: what does not fit goes elsewhere, or fails under bind",
+        home.because,
+        free >> 20
+    );
+    let mut found = finding("node-is-full", Some(subject.pid()), Severity::Warn, summary).number(
+        format!("free on node {node}"),
+        free as f64,
+        "By",
+        "nodeN/meminfo",
+    );
+    if let Some(rate) = foreign {
+        found = found.number(
+            "allocations meant for it that went elsewhere",
+            rate,
+            "{page}/s",
+            "numastat numa_foreign",
+        );
+    }
+    Some(
+        found
+            .advise(format!("numastat -m | head; # who uses node {node}; page cache: echo 1 > /proc/sys/vm/drop_caches"))
+            .advise("numawatch launch --needs SIZE … refuses to start where it doesn't fit")
+            .unless("most of it is page cache, which gives way"),
+    )
+}
+
+fn foreign_rate(subject: &Subject<'_>, node: NodeId) -> Option<f64> {
+    let foreign = |s: &crate::snapshot::Snapshot| Some(s.topology.node(node)?.numastat?.foreign);
+    let before = foreign(subject.view.before?);
+    crate::rates::per_second(before, foreign(subject.view.now), subject.elapsed_ns()?)
+}

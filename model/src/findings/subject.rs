@@ -1,0 +1,176 @@
+//! One process as the rules see it: where it should be, where its memory and its time are, and what changed.
+
+use super::View;
+use crate::devices::DeviceUseSource;
+use crate::policy::PolicyMode;
+use crate::process::{ByNode, Process};
+use crate::rates;
+use crate::topology::NodeId;
+use std::collections::BTreeSet;
+
+/// Bytes of the kernel's smallest page here.
+pub(super) const PAGE: u64 = 4096;
+
+/// A process, and what surrounds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    pub(super) view: &'a View<'a>,
+    pub(super) process: &'a Process,
+    pub(super) before: Option<&'a Process>,
+}
+
+/// The nodes where a process should be, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The nodes.
+    pub nodes: BTreeSet<NodeId>,
+    /// `GPU0, GPU1`, or `its CPUs`.
+    pub because: String,
+    /// Whether a device says so.
+    pub is_device: bool,
+}
+
+impl<'a> Subject<'a> {
+    /// A process of the newest snapshot.
+    #[must_use]
+    pub fn new(view: &'a View<'a>, process: &'a Process) -> Self {
+        Self {
+            view,
+            process,
+            before: view
+                .before
+                .and_then(|before| rates::previous(before, process)),
+        }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.process.pid
+    }
+
+    /// Where its devices are; `None` where it has none, or where they do not tell.
+    #[must_use]
+    pub fn device_home(&self) -> Option<Home> {
+        let sure = self
+            .process
+            .devices
+            .iter()
+            .filter(|d| d.source != DeviceUseSource::Environment);
+        let (labels, nodes): (Vec<_>, BTreeSet<_>) = sure
+            .filter_map(|d| Some((d.label.as_str(), d.node?)))
+            .unzip();
+        (!nodes.is_empty()).then(|| Home {
+            nodes,
+            because: labels.join(", "),
+            is_device: true,
+        })
+    }
+
+    /// Where its devices are, else where nearly all of its CPU time is spent.
+    pub(super) fn home(&self) -> Option<Home> {
+        self.device_home().or_else(|| {
+            let time = self.cpu_time()?;
+            let mixed = self.view.thresholds.mixed_from;
+            let (node, _) = time
+                .iter()
+                .find(|(node, _)| share(&time, |n| n == **node).is_some_and(|s| s > 1.0 - mixed))?;
+            Some(Home {
+                nodes: BTreeSet::from([*node]),
+                because: "its CPUs".to_owned(),
+                is_device: false,
+            })
+        })
+    }
+
+    /// CPU time by node within the span, or in all where the span has none.
+    pub(super) fn cpu_time(&self) -> Option<ByNode> {
+        let now = self.process.cpu_time_ns_by_node.as_ref()?;
+        let Some(before) = self.before.and_then(|b| b.cpu_time_ns_by_node.as_ref()) else {
+            return Some(now.clone());
+        };
+        let grown = |(node, ns): (&NodeId, &u64)| {
+            let then = before.get(node).copied().unwrap_or(0);
+            (*node, ns.saturating_sub(then))
+        };
+        Some(now.iter().map(grown).collect())
+    }
+
+    /// Resident bytes by node; `None` without enough to conclude from.
+    pub(super) fn memory(&self) -> Option<&'a ByNode> {
+        let memory = self.process.placement.by_node_bytes.as_ref()?;
+        self.is_evidence(memory).then_some(memory)
+    }
+
+    /// Whether this many bytes are enough to conclude from.
+    pub(super) fn is_evidence(&self, bytes: &ByNode) -> bool {
+        bytes.values().sum::<u64>() / PAGE >= self.view.thresholds.evidence_pages
+    }
+
+    /// A second's growth of a counter within the span.
+    pub(super) fn rate(&self, counter: impl Fn(&Process) -> Option<u64>) -> Option<f64> {
+        let before = counter(self.before?);
+        rates::per_second(before, counter(self.process), self.elapsed_ns()?)
+    }
+
+    pub(super) fn elapsed_ns(&self) -> Option<u64> {
+        rates::elapsed_ns(self.view.before?, self.view.now)
+    }
+
+    /// Whether its policy binds it.
+    pub(super) fn bound_to(&self) -> Option<BTreeSet<NodeId>> {
+        let policy = self.process.placing.policy.as_ref()?;
+        (policy.mode == PolicyMode::Bind).then(|| policy.nodes.iter().copied().collect())
+    }
+
+    /// The source of its placement, for evidence.
+    pub(super) fn placement_source(&self) -> &'a str {
+        let source = self.process.placement.source.as_deref();
+        source.unwrap_or("placement")
+    }
+
+    /// What starts it anew where it belongs.
+    pub(super) fn relaunch(&self, home: &Home) -> String {
+        let command = &self.process.command;
+        let devices: Vec<&str> = home.because.split(", ").collect();
+        if home.is_device && home.nodes.len() == 1 {
+            format!(
+                "numawatch launch --gpu {} -- {command}",
+                devices[0].trim_start_matches("GPU")
+            )
+        } else {
+            format!("numawatch launch --node {} -- {command}", list(&home.nodes))
+        }
+    }
+}
+
+/// The share of the nodes that `is_meant` picks; `None` of nothing.
+pub(super) fn share(by_node: &ByNode, is_meant: impl Fn(NodeId) -> bool) -> Option<f64> {
+    let total: u64 = by_node.values().sum();
+    let meant: u64 = by_node
+        .iter()
+        .filter(|(node, _)| is_meant(**node))
+        .map(|(_, n)| n)
+        .sum();
+    (total > 0).then(|| meant as f64 / total as f64)
+}
+
+/// The share that is on none of these nodes.
+pub(super) fn share_away(by_node: &ByNode, home: &BTreeSet<NodeId>) -> Option<f64> {
+    share(by_node, |node| !home.contains(&node))
+}
+
+/// `node 1`, `nodes 0,1`.
+pub(super) fn named(nodes: &BTreeSet<NodeId>) -> String {
+    let word = if nodes.len() == 1 { "node" } else { "nodes" };
+    format!("{word} {}", list(nodes))
+}
+
+/// `0,1`, as numactl reads it.
+pub(super) fn list(nodes: &BTreeSet<NodeId>) -> String {
+    let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+    nodes.join(",")
+}
+
+/// `37 %`.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}

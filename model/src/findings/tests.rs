@@ -1,0 +1,476 @@
+//! Each rule with a case that raises it and cases that must not.
+
+use super::*;
+use crate::devices::{DeviceUse, DeviceUseSource};
+use crate::policy::{Placing, Policy, PolicyMode};
+use crate::process::{ByNode, MigrationPair, Process, Thread};
+use crate::snapshot::{Coverage, Host, SCHEMA_VERSION};
+use crate::time::Timestamp;
+use crate::topology::{Node, NumaStat, Topology};
+use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
+
+const GIB: u64 = 1 << 30;
+
+/// Two sockets, a node each with four CPUs and 64 GiB.
+fn topology() -> Topology {
+    let node = |id: u32| Node {
+        id,
+        cpus: (id * 4..id * 4 + 4).collect(),
+        socket: Some(id),
+        memory_total_bytes: Some(64 * GIB),
+        memory_free_bytes: Some(32 * GIB),
+        distances: [(id, 10), (1 - id, 21)].into(),
+        numastat: Some(NumaStat::default()),
+        cpu_busy: Some(0.5),
+    };
+    Topology {
+        nodes: vec![node(0), node(1)],
+        ..Topology::default()
+    }
+}
+
+/// A server with GPU0 on node 1, whose memory and time are there too, bound there.
+fn process() -> Process {
+    let document = serde_json::json!({
+        "pid": 42, "start_time": 7, "tracked_since": "1970-01-01T00:00:00Z", "parent_pid": 1,
+        "name": "server", "executable": "server", "command": "server -m model.gguf",
+        "engine": "llama.cpp", "role": "server", "rank": null, "model": null, "alive": true,
+        "cpu_time_ns_by_node": {"1": 10_000_000_000_u64},
+        "moves": {"total": 0, "cross_socket": 0, "by_pair": []},
+        "touches": {"first_touch": {}, "map": {}, "hint": {}, "swap_in_pages": null},
+        "migrations": {"pages": 0, "failed_pages": 0, "by_pair": []},
+        "scan_time_ns": 0, "scan_cpu_time_ns": 0,
+        "pinned": {"bytes": 0, "locked_bytes": 0, "made": {"pages": 0, "by_node": {}}},
+        "driver_allocated_pages": {"pages": 0, "by_node": {}},
+        "placement": {"by_node_bytes": {"0": 0, "1": GIB}, "by_class": {"weights": {"1": GIB / 2}}, "source": "move_pages"},
+        "resident_bytes": GIB, "policy": "bind:1", "cpus_allowed": "4-7",
+        "remote_share": {"value": 0.5, "signal": "estimate", "window_s": 30.0, "pages": GIB / 4096},
+        "verdict": "remote", "threads": []
+    });
+    Process {
+        placing: Placing {
+            policy: policy(PolicyMode::Bind, &[1]),
+            cpus_allowed: Some(vec![4, 5, 6, 7]),
+            ..Placing::default()
+        },
+        devices: vec![gpu(0, Some(1))],
+        ..serde_json::from_value(document).unwrap()
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the fields are options")]
+fn policy(mode: PolicyMode, nodes: &[u32]) -> Option<Policy> {
+    Some(Policy {
+        mode,
+        nodes: nodes.to_vec(),
+        flags: Vec::new(),
+    })
+}
+
+fn gpu(number: u32, node: Option<u32>) -> DeviceUse {
+    DeviceUse {
+        address: format!("0000:{number:02x}:00.0"),
+        label: format!("GPU{number}"),
+        node,
+        source: DeviceUseSource::OpenFiles,
+    }
+}
+
+fn thread(name: &str, cpus_allowed: Option<Vec<u32>>) -> Thread {
+    Thread {
+        tid: 43,
+        name: name.to_owned(),
+        cpu_time_ns_by_node: None,
+        moves: None,
+        scan_time_ns: None,
+        cpus_allowed,
+    }
+}
+
+fn snapshot(seconds: u64, processes: Vec<Process>) -> Snapshot {
+    Snapshot {
+        schema_version: SCHEMA_VERSION,
+        taken_at: Timestamp(UNIX_EPOCH + Duration::from_secs(seconds)),
+        monotonic_ns: seconds * 1_000_000_000,
+        host: Host::default(),
+        topology: topology(),
+        signals: Vec::new(),
+        coverage: Coverage::default(),
+        processes,
+    }
+}
+
+/// The ids of what is found on a snapshot, ten seconds after the same process had done nothing yet.
+fn ids(now: &Snapshot) -> Vec<String> {
+    ids_with(now, None)
+}
+
+fn ids_with(now: &Snapshot, cache_bytes: Option<u64>) -> Vec<String> {
+    let mut start = process();
+    start.cpu_time_ns_by_node = Some(ByNode::new());
+    let before = snapshot(0, vec![start]);
+    let view = View {
+        now,
+        before: Some(&before),
+        thresholds: &Thresholds::default(),
+        cache_bytes,
+    };
+    let found = findings(&view);
+    for finding in &found {
+        assert!(
+            !finding.summary.is_empty() && !finding.unless.is_empty(),
+            "{finding:?}"
+        );
+        assert!(
+            !finding.advice.is_empty() || finding.severity == Severity::Info,
+            "{finding:?}"
+        );
+    }
+    found.into_iter().map(|f| f.id).collect()
+}
+
+/// What is found on one process that is as it should be, but for `change`.
+fn found(change: impl FnOnce(&mut Process)) -> Vec<String> {
+    let mut process = process();
+    change(&mut process);
+    ids(&snapshot(10, vec![process]))
+}
+
+#[track_caller]
+fn raised(id: &str, change: impl FnOnce(&mut Process)) {
+    let found = found(change);
+    assert!(found.iter().any(|f| f == id), "{id} not in {found:?}");
+}
+
+#[track_caller]
+fn silent(id: &str, change: impl FnOnce(&mut Process)) {
+    let found = found(change);
+    assert!(!found.iter().any(|f| f == id), "{id} in {found:?}");
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the fields are options")]
+fn memory(by_node: &[(u32, u64)]) -> Option<ByNode> {
+    Some(by_node.iter().copied().collect())
+}
+
+#[test]
+fn a_process_as_it_should_be_has_none() {
+    assert_eq!(found(|_| ()), Vec::<String>::new());
+}
+
+#[test]
+fn without_signals_nothing_is_concluded() {
+    let found = found(|p| {
+        p.cpu_time_ns_by_node = None;
+        p.placement = crate::process::Placement::default();
+        p.placing = Placing::default();
+        p.pinned = crate::process::Pinned::default();
+        p.driver_allocated_pages = crate::process::NodePages::default();
+        p.remote_share = crate::verdict::RemoteShare::default();
+    });
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn memory_away_from_gpu() {
+    let away = |p: &mut Process| p.placement.by_node_bytes = memory(&[(0, GIB), (1, 0)]);
+    raised("memory-away-from-gpu", away);
+    silent("memory-away-from-gpu", |p| {
+        away(p);
+        p.devices = vec![gpu(0, None)];
+    });
+    silent("memory-away-from-gpu", |p| {
+        p.placement.by_node_bytes = memory(&[(0, 63 * 4096), (1, 0)]);
+    });
+    silent("memory-away-from-gpu", |p| {
+        away(p);
+        p.devices[0].source = DeviceUseSource::Environment;
+    });
+}
+
+#[test]
+fn severity_follows_the_share_that_is_away() {
+    for (away, expected) in [
+        (9, None),
+        (10, Some(Severity::Warn)),
+        (49, Some(Severity::Warn)),
+        (50, Some(Severity::Fail)),
+    ] {
+        let mut process = process();
+        process.placement.by_node_bytes = memory(&[(0, away * GIB), (1, (100 - away) * GIB)]);
+        let now = snapshot(10, vec![process]);
+        let view = View {
+            now: &now,
+            before: None,
+            thresholds: &Thresholds::default(),
+            cache_bytes: None,
+        };
+        let found = findings(&view);
+        let found = found.iter().find(|f| f.id == "memory-away-from-gpu");
+        assert_eq!(found.map(|f| f.severity), expected, "{away} %");
+    }
+}
+
+#[test]
+fn weights_in_remote_page_cache() {
+    let away = |p: &mut Process| {
+        p.placement.by_class = Some(BTreeMap::from([(
+            "weights".to_owned(),
+            ByNode::from([(0, GIB)]),
+        )]));
+    };
+    raised("weights-in-remote-page-cache", away);
+    // Without a GPU its CPUs say where it is at home.
+    raised("weights-in-remote-page-cache", |p| {
+        away(p);
+        p.devices.clear();
+    });
+    silent("weights-in-remote-page-cache", |p| {
+        p.placement.by_class = Some(BTreeMap::from([(
+            "heap".to_owned(),
+            ByNode::from([(0, GIB)]),
+        )]));
+    });
+    silent("weights-in-remote-page-cache", |p| {
+        away(p);
+        p.devices.clear();
+        p.cpu_time_ns_by_node = memory(&[(0, 5), (1, 5)]);
+    });
+}
+
+#[test]
+fn pinned_memory() {
+    let away = |p: &mut Process| p.pinned.made.by_node = memory(&[(0, 1_000)]);
+    raised("pinned-before-bind", away);
+    raised("pinned-on-wrong-node", |p| {
+        away(p);
+        p.placing.policy = policy(PolicyMode::Default, &[]);
+    });
+    let near = |p: &mut Process| p.pinned.made.by_node = memory(&[(1, 1_000)]);
+    silent("pinned-before-bind", near);
+    silent("pinned-on-wrong-node", near);
+    silent("pinned-before-bind", |p| {
+        p.pinned.made.by_node = memory(&[(0, 63)]);
+    });
+}
+
+#[test]
+fn driver_memory_on_wrong_node() {
+    raised("driver-memory-on-wrong-node", |p| {
+        p.driver_allocated_pages.by_node = memory(&[(0, 1_000)]);
+    });
+    silent("driver-memory-on-wrong-node", |p| {
+        p.driver_allocated_pages.by_node = memory(&[(1, 1_000)]);
+    });
+}
+
+#[test]
+fn locked_on_wrong_node() {
+    let halves = |p: &mut Process| p.placement.by_node_bytes = memory(&[(0, GIB), (1, GIB)]);
+    raised("locked-on-wrong-node", |p| {
+        halves(p);
+        p.pinned.locked_bytes = Some(2 * GIB);
+    });
+    // All that is locked may lie on the right half.
+    silent("locked-on-wrong-node", |p| {
+        halves(p);
+        p.pinned.locked_bytes = Some(GIB);
+    });
+}
+
+#[test]
+fn gpus_span_sockets() {
+    raised("gpus-span-sockets", |p| p.devices.push(gpu(1, Some(0))));
+    silent("gpus-span-sockets", |p| p.devices.push(gpu(1, Some(1))));
+    silent("gpus-span-sockets", |p| p.devices.push(gpu(1, None)));
+}
+
+#[test]
+fn pinning_buys_little() {
+    raised("pinning-buys-little", |p| p.remote_share.value = Some(0.02));
+    silent("pinning-buys-little", |p| p.remote_share.value = Some(0.2));
+    silent("pinning-buys-little", |p| {
+        p.remote_share.value = Some(0.02);
+        p.placement.by_node_bytes = memory(&[(0, GIB), (1, 0)]);
+    });
+    let now = snapshot(10, vec![process()]);
+    assert_eq!(ids_with(&now, Some(2 * GIB)), ["pinning-buys-little"]);
+    assert_eq!(ids_with(&now, Some(GIB / 2)), Vec::<String>::new());
+}
+
+#[test]
+fn threads_away_from_memory() {
+    raised("threads-away-from-memory", |p| {
+        p.cpu_time_ns_by_node = memory(&[(0, 9), (1, 1)]);
+    });
+    silent("threads-away-from-memory", |p| {
+        p.cpu_time_ns_by_node = memory(&[(0, 9), (1, 1)]);
+        p.placement.by_node_bytes = memory(&[(0, GIB), (1, GIB)]);
+    });
+}
+
+#[test]
+fn threads_wander() {
+    let moves = |p: &mut Process| p.moves.cross_socket = Some(100);
+    raised("threads-wander", |p| {
+        moves(p);
+        p.cpu_time_ns_by_node = memory(&[(0, 5), (1, 5)]);
+    });
+    silent("threads-wander", moves);
+    silent("threads-wander", |p| {
+        p.moves.cross_socket = Some(9);
+        p.cpu_time_ns_by_node = memory(&[(0, 5), (1, 5)]);
+    });
+}
+
+#[test]
+fn worker_affinity_differs() {
+    raised("worker-affinity-differs", |p| {
+        p.threads = vec![thread("worker", Some((0..8).collect()))];
+    });
+    silent("worker-affinity-differs", |p| {
+        p.threads = vec![thread("worker", Some(vec![5]))];
+    });
+    silent("worker-affinity-differs", |p| {
+        p.threads = vec![thread("worker", None)];
+    });
+}
+
+#[test]
+fn balancing_scan_is_dear() {
+    raised("balancing-scan-is-dear", |p| {
+        p.scan_cpu_time_ns = Some(600_000_000);
+    });
+    silent("balancing-scan-is-dear", |p| {
+        p.scan_cpu_time_ns = Some(400_000_000);
+    });
+}
+
+#[test]
+fn pages_move_to_and_fro() {
+    let pairs = |there, back| {
+        let pair = |from, to, pages| MigrationPair { from, to, pages };
+        Some(vec![pair(0, 1, there), pair(1, 0, back)])
+    };
+    raised("pages-move-to-and-fro", |p| {
+        p.migrations.by_pair = pairs(5_000, 1_000);
+    });
+    silent("pages-move-to-and-fro", |p| {
+        p.migrations.by_pair = pairs(50_000, 999);
+    });
+}
+
+#[test]
+fn policy_is_a_hint() {
+    raised("policy-is-a-hint", |p| {
+        p.placing.policy = policy(PolicyMode::Preferred, &[1]);
+    });
+    raised("policy-is-a-hint", |p| {
+        p.placing.policy = policy(PolicyMode::Default, &[]);
+    });
+    silent("policy-is-a-hint", |p| {
+        p.placing.policy = policy(PolicyMode::Default, &[]);
+        p.placing.cpus_allowed = Some((0..8).collect());
+    });
+    silent("policy-is-a-hint", |p| {
+        p.placing.policy = policy(PolicyMode::Interleave, &[0, 1]);
+    });
+}
+
+#[test]
+fn bound_to_wrong_node() {
+    raised("bound-to-wrong-node", |p| {
+        p.placing.policy = policy(PolicyMode::Bind, &[0]);
+    });
+    silent("bound-to-wrong-node", |p| {
+        p.placing.policy = policy(PolicyMode::Bind, &[0, 1]);
+    });
+}
+
+#[test]
+fn memory_from_before_bind() {
+    raised("memory-from-before-bind", |p| {
+        p.placement.by_node_bytes = memory(&[(0, GIB), (1, GIB)]);
+    });
+    silent("memory-from-before-bind", |p| {
+        p.placement.by_node_bytes = memory(&[(0, GIB), (1, GIB)]);
+        p.placing.policy = policy(PolicyMode::Default, &[]);
+    });
+}
+
+#[test]
+fn cpuset_forbids_gpu_node() {
+    raised("cpuset-forbids-gpu-node", |p| {
+        p.placing.cpuset_mems = Some(vec![0]);
+    });
+    raised("cpuset-forbids-gpu-node", |p| {
+        p.placing.cpuset_cpus = Some(vec![0, 1]);
+    });
+    silent("cpuset-forbids-gpu-node", |p| {
+        p.placing.cpuset_mems = Some(vec![0, 1]);
+        p.placing.cpuset_cpus = Some(vec![1, 7]);
+    });
+}
+
+#[test]
+fn node_is_full() {
+    let with = |free: u64, foreign: u64| {
+        let mut now = snapshot(10, vec![process()]);
+        now.topology.nodes[1].memory_free_bytes = Some(free);
+        now.topology.nodes[1].numastat = Some(NumaStat {
+            foreign,
+            ..NumaStat::default()
+        });
+        ids(&now)
+    };
+    assert_eq!(with(GIB, 0), ["node-is-full"]);
+    assert_eq!(with(32 * GIB, 1_000), ["node-is-full"]);
+    assert_eq!(with(32 * GIB, 100), Vec::<String>::new());
+}
+
+#[test]
+fn replicas_share_a_node() {
+    let second = || Process {
+        pid: 43,
+        ..process()
+    };
+    let with = |second: Process, busy: f64| {
+        let mut now = snapshot(10, vec![process(), second]);
+        now.topology.nodes[0].cpu_busy = Some(busy);
+        ids(&now)
+    };
+    assert_eq!(with(second(), 0.01), ["replicas-share-a-node"]);
+    assert_eq!(with(second(), 0.5), Vec::<String>::new());
+    let child = Process {
+        parent_pid: Some(42),
+        ..second()
+    };
+    assert_eq!(with(child, 0.01), Vec::<String>::new());
+    let other = Process {
+        engine: Some("vllm".into()),
+        ..second()
+    };
+    assert_eq!(with(other, 0.01), Vec::<String>::new());
+}
+
+#[test]
+fn topology_is_hidden() {
+    let with = |may_hide_nodes| {
+        let mut now = snapshot(10, Vec::new());
+        now.host.hypervisor = Some("KVM".to_owned());
+        now.host.may_hide_nodes = may_hide_nodes;
+        ids(&now)
+    };
+    assert_eq!(with(true), ["topology-is-hidden"]);
+    assert_eq!(with(false), Vec::<String>::new());
+}
+
+#[test]
+fn the_worst_comes_first() {
+    let found = found(|p| {
+        p.placing.policy = policy(PolicyMode::Preferred, &[1]);
+        p.placement.by_node_bytes = memory(&[(0, GIB), (1, 0)]);
+    });
+    assert_eq!(found[0], "memory-away-from-gpu");
+}

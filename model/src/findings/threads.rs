@@ -1,0 +1,219 @@
+//! Threads on the wrong node, or on no node for long.
+
+use super::finding;
+use super::subject::{Subject, named, percent, share, share_away};
+use crate::finding::{Confidence, Finding, Severity};
+use crate::list;
+use crate::process::ByNode;
+use crate::topology::NodeId;
+use std::collections::BTreeSet;
+
+pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
+    [
+        away_from_memory(subject),
+        wander(subject),
+        workers(subject),
+        scan(subject),
+        to_and_fro(subject),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
+    let t = subject.view.thresholds;
+    let memory = subject.memory()?;
+    let time = subject.cpu_time()?;
+    let (node, _) = memory.iter().max_by_key(|(_, bytes)| **bytes)?;
+    let there = BTreeSet::from([*node]);
+    // Memory on several nodes has no place that threads could be away from.
+    if share_away(memory, &there)? >= t.mixed_from {
+        return None;
+    }
+    let away = share_away(&time, &there)?;
+    let severity = match away {
+        away if away >= t.remote_from => Severity::Fail,
+        away if away >= t.mixed_from => Severity::Warn,
+        _ => return None,
+    };
+    let summary = format!(
+        "its memory is on {}, and its threads ran elsewhere for {} of their time",
+        named(&there),
+        percent(away)
+    );
+    let found = finding(
+        "threads-away-from-memory",
+        Some(subject.pid()),
+        severity,
+        summary,
+    );
+    let pid = subject.pid();
+    Some(
+        times(found, &time)
+            .number(
+                format!("resident on node {node}"),
+                memory[node] as f64,
+                "By",
+                subject.placement_source(),
+            )
+            .advise(format!(
+                "taskset -apc $(cat /sys/devices/system/node/node{node}/cpulist) {pid}"
+            ))
+            .unless("the threads that compute are few, and rarely read memory"),
+    )
+}
+
+fn wander(subject: &Subject<'_>) -> Option<Finding> {
+    let t = subject.view.thresholds;
+    let rate = subject.rate(|p| p.moves.cross_socket)?;
+    if rate < t.moves_per_second {
+        return None;
+    }
+    let time = subject.cpu_time()?;
+    let topology = &subject.view.now.topology;
+    // Coming back from a short visit elsewhere is no wandering.
+    let most = time
+        .keys()
+        .filter_map(|node| topology.socket_of(*node))
+        .filter_map(|socket| share(&time, |node| topology.socket_of(node) == Some(socket)));
+    if most.fold(0.0, f64::max) > 1.0 - t.mixed_from {
+        return None;
+    }
+    let summary = format!("its threads move between sockets {rate:.1} times a second");
+    let found = finding(
+        "threads-wander",
+        Some(subject.pid()),
+        Severity::Warn,
+        summary,
+    )
+    .number("moves between sockets", rate, "{move}/s", "sched");
+    let relaunch = match subject.home() {
+        Some(home) => subject.relaunch(&home),
+        None => format!("numawatch launch --node N -- {}", subject.process.command),
+    };
+    Some(
+        times(found, &time)
+            .advise(relaunch)
+            .unless("the process is meant to use the CPUs of both sockets"),
+    )
+}
+
+fn workers(subject: &Subject<'_>) -> Option<Finding> {
+    let topology = &subject.view.now.topology;
+    let nodes_of = |cpus: &[u32]| -> BTreeSet<NodeId> {
+        let nodes = cpus.iter().filter_map(|cpu| topology.node_of_cpu(*cpu));
+        nodes.collect()
+    };
+    let own = subject.process.placing.cpus_allowed.as_ref()?;
+    let may = nodes_of(own);
+    let strays: Vec<_> = subject
+        .process
+        .threads
+        .iter()
+        .filter_map(|thread| Some((thread, thread.cpus_allowed.as_ref()?)))
+        .filter(|(_, cpus)| !nodes_of(cpus).is_subset(&may))
+        .collect();
+    let (first, cpus) = strays.first()?;
+    let summary = format!(
+        "{} of its threads may run outside of the nodes that the process may: {} on CPUs {}",
+        strays.len(),
+        first.name,
+        list::format(cpus)
+    );
+    Some(
+        finding(
+            "worker-affinity-differs",
+            Some(subject.pid()),
+            Severity::Warn,
+            summary,
+        )
+        .number(
+            "such threads",
+            strays.len() as f64,
+            "{thread}",
+            "/proc/PID/task/TID/status",
+        )
+        .advise(format!(
+            "taskset -apc {} {}   # and have the runtime set its thread pool's affinity",
+            list::format(own),
+            subject.pid()
+        ))
+        .unless("the engine places its threads itself, one a core, on purpose"),
+    )
+}
+
+fn scan(subject: &Subject<'_>) -> Option<Finding> {
+    let scanned = subject.rate(|p| p.scan_cpu_time_ns)?;
+    let time: u64 = subject.cpu_time()?.values().sum();
+    let elapsed = subject.elapsed_ns()? as f64 / 1e9;
+    let share = scanned * elapsed / time as f64;
+    if time == 0 || share < subject.view.thresholds.scan_share {
+        return None;
+    }
+    let summary = format!(
+        "NUMA balancing takes {} of its CPU time for scanning",
+        percent(share)
+    );
+    Some(
+        finding(
+            "balancing-scan-is-dear",
+            Some(subject.pid()),
+            Severity::Warn,
+            summary,
+        )
+        .number("scanning", share, "1", "scan")
+        .advise(
+            "echo 0 > /proc/sys/kernel/numa_balancing   # for the whole host, once memory is bound",
+        )
+        .unless("its memory is not bound, and balancing still brings it where it belongs"),
+    )
+}
+
+fn to_and_fro(subject: &Subject<'_>) -> Option<Finding> {
+    let elapsed = subject.elapsed_ns()? as f64 / 1e9;
+    let pairs = |p: &crate::process::Process| p.migrations.by_pair.clone();
+    let before = pairs(subject.before?)?;
+    let grown = |from: NodeId, to: NodeId, all: &[crate::process::MigrationPair]| -> u64 {
+        all.iter()
+            .filter(|p| (p.from, p.to) == (from, to))
+            .map(|p| p.pages)
+            .sum()
+    };
+    let now = pairs(subject.process)?;
+    let there_and_back = now.iter().filter(|p| p.from < p.to).map(|p| {
+        let of = |from, to| grown(from, to, &now).saturating_sub(grown(from, to, &before));
+        of(p.from, p.to).min(of(p.to, p.from))
+    });
+    let rate = there_and_back.sum::<u64>() as f64 / elapsed;
+    if rate < subject.view.thresholds.to_and_fro_per_second {
+        return None;
+    }
+    let summary = format!("NUMA balancing moves {rate:.0} pages a second to and fro between nodes");
+    Some(
+        finding(
+            "pages-move-to-and-fro",
+            Some(subject.pid()),
+            Severity::Warn,
+            summary,
+        )
+        .number("pages there and back", rate, "{page}/s", "migration")
+        .sure(Confidence::Medium)
+        .advise(
+            "bind the process to one node, or its memory to the node of the threads that use it",
+        )
+        .unless("the load itself went from one node to the other meanwhile"),
+    )
+}
+
+fn times(found: Finding, time: &ByNode) -> Finding {
+    let add = |found: Finding, (node, ns): (&NodeId, &u64)| {
+        found.number(
+            format!("CPU time on node {node}"),
+            *ns as f64 / 1e9,
+            "s",
+            "sched",
+        )
+    };
+    time.iter().fold(found, add)
+}

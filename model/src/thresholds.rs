@@ -1,0 +1,44 @@
+//! From when on a number is worth a word: every threshold that the user may change.
+
+use crate::verdict::{EVIDENCE_PAGES, MIXED_FROM, REMOTE_FROM};
+use serde::{Deserialize, Serialize};
+
+/// The thresholds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Thresholds {
+    /// A share of this is `remote`, and fails.
+    pub remote_from: f64,
+    /// A share of this is `mixed`, and warns.
+    pub mixed_from: f64,
+    /// Pages of 4 KiB below which nothing is concluded.
+    pub evidence_pages: u64,
+    /// Moves of a process's threads between sockets, a second, from which they wander.
+    pub moves_per_second: f64,
+    /// Share of its CPU time that a process spends in scanning for NUMA balancing, from which that is dear.
+    pub scan_share: f64,
+    /// Pages a second that balancing moves there and back again, from which it moves them to and fro.
+    pub to_and_fro_per_second: f64,
+    /// Share of a node's memory that is free, below which it is full.
+    pub free_share: f64,
+    /// Allocations a second that a node could not serve, from which it is full too.
+    pub foreign_per_second: f64,
+    /// Share of its CPUs' time from which a node is at work, and below half of which it idles.
+    pub busy_share: f64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            remote_from: REMOTE_FROM,
+            mixed_from: MIXED_FROM,
+            evidence_pages: EVIDENCE_PAGES,
+            moves_per_second: 1.0,
+            scan_share: 0.05,
+            to_and_fro_per_second: 100.0,
+            free_share: 0.02,
+            foreign_per_second: 16.0,
+            busy_share: 0.2,
+        }
+    }
+}
