@@ -120,10 +120,10 @@ fn play_into(tools: &Tools, gpu: bool, report: &mut Report) -> Result<()> {
     let mut launches = vec![
         ("without", format!("exec {workload}")),
         ("node", format!("{launch} --node 1 -- {workload}")),
-        ("full", format!("{launch} --node 1 -- ls -m {model}")),
+        ("full", format!("{launch} --node 1 -- ls {model}")),
         (
             "full all the same",
-            format!("{launch} --node 1 --needs 0 -- ls -m {model}"),
+            format!("{launch} --node 1 --needs 0 -- ls {model}"),
         ),
         ("needs", format!("{launch} --node 1 --needs 100G -- true")),
         (
