@@ -36,12 +36,15 @@ pub(super) struct Devices {
     known: HashMap<(u32, u64), Known>,
 }
 
+/// Variables that name devices, and their values.
+type Environment = Vec<(&'static str, String)>;
+
 /// What a process's files told.
 struct Known {
     age: u32,
     looked: bool,
     files: Vec<String>,
-    environment: Vec<(&'static str, String)>,
+    environment: Environment,
     reason: Option<String>,
 }
 
@@ -144,7 +147,7 @@ impl Known {
 }
 
 /// Its open device files, and its environment where that could tell more: the kernel takes it from the process's memory.
-fn read(dir: &ProcessDir) -> Result<(Vec<String>, Vec<(&'static str, String)>), Error> {
+fn read(dir: &ProcessDir) -> Result<(Vec<String>, Environment), Error> {
     let files = open_names(dir)?;
     // Those that name no GPU.
     let none = |name: &String| name.starts_with("uverbs") || name == "nvidia-uvm" || name == "kfd";
