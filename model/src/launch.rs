@@ -20,7 +20,7 @@ pub struct Asked {
 /// A GPU that the command will use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gpu {
-    /// As the user names it, and its address.
+    /// Its label and address: `GPU0 (0000:3b:00.0)`.
     pub name: String,
     /// Its node; `None` where the firmware doesn't tell.
     pub node: Option<NodeId>,
@@ -101,14 +101,14 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const ALL_THE_SAME: &str = "or --needs 0 to launch all the same";
         let on = |gpu: &Gpu| match gpu.node {
-            Some(node) => format!("GPU {} is on node {node}", gpu.name),
-            None => format!("GPU {} is on an unknown node", gpu.name),
+            Some(node) => format!("{} is on node {node}", gpu.name),
+            None => format!("{} is on an unknown node", gpu.name),
         };
         match self {
             Self::Nowhere => write!(f, "say where to launch it: --gpu ID or --node N"),
             Self::UnknownGpuNode(gpu) => write!(
                 f,
-                "GPU {}: the firmware doesn't tell its node (numa_node is -1); name one with --node N",
+                "{}: the firmware doesn't tell its node (numa_node is -1); name one with --node N",
                 gpu.name
             ),
             Self::GpusApart(one, other) => write!(

@@ -151,7 +151,7 @@ fn what_is_not_launched_says_why() {
     refused(&launch(&["--node", "1023", "--", "true"]), "no node 1023");
     refused(
         &launch(&["--gpu", "ff:1f.7", "--", "true"]),
-        "no PCI device ff:1f.7",
+        "no GPU ff:1f.7",
     );
     refused(&launch(&["--node", "one", "--", "true"]), "one");
     refused(&launch(&["--node", "0"]), "COMMAND");

@@ -21,8 +21,16 @@ const NOT_FOUND: u8 = 127;
 pub(super) fn run(options: &Options) -> Result<ExitCode> {
     let root = Root::system();
     let command = &options.command;
-    let asked = asked(&root, options.node, &options.gpus, options.needs, command)?;
-    let plan = plan(&asked, &here(&root)?)?;
+    let here = here(&root)?;
+    let asked = asked(
+        &root,
+        &here.topology,
+        options.node,
+        &options.gpus,
+        options.needs,
+        command,
+    )?;
+    let plan = plan(&asked, &here)?;
     if options.dry_run {
         print(options, &plan)?;
         return Ok(ExitCode::SUCCESS);

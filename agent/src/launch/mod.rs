@@ -8,28 +8,34 @@ mod model_files;
 use crate::host::available::read_available;
 use crate::host::cgroup::read_cgroup;
 use crate::host::cpulist;
+use crate::host::pci::read_devices;
 use crate::host::process::{ProcessDir, own_pid};
 use crate::host::root::Root;
 use crate::host::topology::read_topology;
 use anyhow::Result;
 use model::launch::{Asked, Gpu, Here, Needs};
-use model::topology::NodeId;
+use model::topology::{NodeId, Topology};
 use std::ffi::OsString;
 
-/// What the user asks for.
+/// What the user asks for of this machine.
 ///
 /// # Errors
 /// For a GPU that isn't there.
 pub(crate) fn asked(
     root: &Root,
+    topology: &Topology,
     node: Option<NodeId>,
     gpus: &[String],
     needs: Option<u64>,
     command: &[OsString],
 ) -> Result<Asked> {
+    let devices = match gpus {
+        [] => Vec::new(),
+        _ => read_devices(root, topology).devices,
+    };
     let gpus: Vec<Gpu> = gpus
         .iter()
-        .map(|id| gpu::gpu_node(root, id))
+        .map(|id| gpu::gpu_node(&devices, id))
         .collect::<Result<_, _>>()?;
     let said = needs.map(|bytes| Needs {
         bytes,
