@@ -50,6 +50,9 @@ pub struct Report {
     pub session: String,
     /// Each launch.
     pub launches: Vec<Launch>,
+    /// What `numawatch check --json` said of processes with the GPU open.
+    #[serde(default)]
+    pub checks: Vec<Launch>,
     /// The process that was launched in a container's cgroup, and its pid before.
     pub watched: Option<(u32, Process)>,
     /// What went wrong with the session itself.
@@ -84,6 +87,21 @@ impl Launch {
 }
 
 impl Report {
+    /// A check by its name: how it exited, and what it said.
+    ///
+    /// # Panics
+    /// When there was none, or it said nothing.
+    #[must_use]
+    pub fn check(&self, name: &str) -> (Option<i32>, model::check::Report) {
+        let Some(check) = self.checks.iter().find(|check| check.name == name) else {
+            panic!("no check {name}: {:?}", self.error)
+        };
+        match serde_json::from_str(&check.stdout) {
+            Ok(report) => (check.exit_code, report),
+            Err(error) => panic!("{error}: {check:?}"),
+        }
+    }
+
     /// A launch by its name.
     ///
     /// # Panics
@@ -182,6 +200,44 @@ fn play_into(tools: &Tools, gpu: bool, report: &mut Report) -> Result<()> {
     report.watched = Some((held.pid(), process));
     held.close_stdin();
     held.wait()?;
+    if gpu {
+        play_checks(tools, report)?;
+    }
+    Ok(())
+}
+
+/// A process that has the GPU of node 1 open and keeps 64 MiB: bound to the other node, in a cgroup that forbids the GPU's,
+/// and launched as it should be.
+fn play_checks(tools: &Tools, report: &mut Report) -> Result<()> {
+    let numawatch = tools.numawatch.display();
+    let workload = tools.workload.display();
+    let server = format!(
+        "sh -c 'exec 9<>/dev/dri/renderD128; exec {workload} inherited --pages {PAGES} --stay'"
+    );
+    let only_0 = Cgroup::create("only-0", &[("cpuset.mems", "0"), ("cpuset.cpus", "0-1")])?;
+    let cases = [
+        (
+            "away",
+            format!("exec {numawatch} launch --node 0 -- {server}"),
+        ),
+        ("forbidden", format!("{}; exec {server}", only_0.join())),
+        (
+            "launched",
+            format!("exec {numawatch} launch --gpu 0 -- {server}"),
+        ),
+    ];
+    for (name, script) in cases {
+        let mut held = Running::start(Command::new("sh").args(["-c", &script]))?;
+        held.json_line::<Inherited>()
+            .with_context(|| name.to_owned())?;
+        let check = format!(
+            "exec {numawatch} check --json --for 2s --pid {}",
+            held.pid()
+        );
+        report.checks.push(run(name, &check)?);
+        held.close_stdin();
+        held.wait()?;
+    }
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! `numawatch launch` in a two-node guest with a GPU on node 1.
 
+use model::check::Report as Checked;
+use model::finding::Severity;
 use model::policy::{Container, PolicyMode};
 use model::process::ByNode;
 use std::path::Path;
@@ -157,4 +159,40 @@ fn a_thread_with_cpus_of_its_own_is_named() {
         assert_eq!(thread.cpus_allowed, want, "{thread:?}");
     }
     assert_eq!(process.threads.len(), 2, "{:?}", process.threads);
+}
+
+/// The ids of what costs, or may.
+fn found(checked: &Checked) -> Vec<&str> {
+    let costs = checked
+        .findings
+        .iter()
+        .filter(|f| f.severity > Severity::Info);
+    costs.map(|f| f.id.as_str()).collect()
+}
+
+#[test]
+fn check_fails_a_process_that_is_bound_away_from_its_gpu() {
+    let (exit_code, checked) = report().check("away");
+    let found = found(&checked);
+    for id in ["memory-away-from-gpu", "bound-to-wrong-node"] {
+        assert!(found.contains(&id), "{id}: {checked:?}");
+    }
+    assert_eq!(exit_code, Some(1));
+}
+
+#[test]
+fn check_names_a_cgroup_that_forbids_the_gpus_node() {
+    let (exit_code, checked) = report().check("forbidden");
+    assert!(
+        found(&checked).contains(&"cpuset-forbids-gpu-node"),
+        "{checked:?}"
+    );
+    assert_eq!(exit_code, Some(1));
+}
+
+#[test]
+fn check_finds_nothing_of_a_process_that_was_launched_on_its_gpus_node() {
+    let (exit_code, checked) = report().check("launched");
+    assert_eq!(found(&checked), Vec::<&str>::new(), "{checked:?}");
+    assert_eq!(exit_code, Some(0));
 }

@@ -14,7 +14,7 @@ pub(crate) struct Inherited {
     /// Pages that the main thread touches, and another one as many.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pages: u32,
-    /// Go on until the end of stdin, the other thread on its last CPU alone.
+    /// Go on until the end of stdin, main with its pages, the other thread on its last CPU alone.
     #[arg(long)]
     stay: bool,
 }
@@ -23,11 +23,11 @@ impl Inherited {
     /// Runs it.
     pub(crate) fn run(&self) -> Result<()> {
         let (mode, nodes) = policy()?;
-        let pages = self.touch()?;
+        let (_held, pages) = self.touch()?;
         std::thread::scope(|scope| {
             let other = std::thread::Builder::new()
                 .name("apart".to_owned())
-                .spawn_scoped(scope, || self.touch());
+                .spawn_scoped(scope, || self.touch().map(|(_, pages)| pages));
             let thread_pages = other.context("thread")?.join();
             let thread_pages = thread_pages.unwrap_or_else(|_| bail!("the thread panicked"))?;
             let report = Report {
@@ -64,10 +64,12 @@ impl Inherited {
         })
     }
 
-    fn touch(&self) -> Result<model::process::ByNode> {
+    /// The pages, and where they lie.
+    fn touch(&self) -> Result<(Region, model::process::ByNode)> {
         let region = Region::anonymous(self.pages as usize)?;
         region.write(region.all());
-        region.pages_by_node()
+        let pages = region.pages_by_node()?;
+        Ok((region, pages))
     }
 }
 

@@ -1,0 +1,63 @@
+//! `numawatch check` on the machine that runs the tests: what it prints, and how it exits.
+#![allow(
+    clippy::expect_used,
+    reason = "a helper that cannot go on fails its test"
+)]
+
+use model::check::{Report, State};
+use std::process::{Command, Output, Stdio};
+use tests::built::numawatch;
+
+/// A process that sleeps, checked for half a second.
+fn check(arguments: &[&str]) -> Output {
+    let mut sleeper = Command::new("sleep").arg("600").spawn().expect("sleep");
+    let output = Command::new(numawatch())
+        .args([
+            "check",
+            "--for",
+            "500ms",
+            "--pid",
+            &sleeper.id().to_string(),
+        ])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output();
+    let _ = sleeper.kill();
+    let _ = sleeper.wait();
+    output.expect("numawatch starts")
+}
+
+#[test]
+fn four_questions_are_answered_and_what_is_unknown_does_not_fail() {
+    let output = check(&["--json"]);
+    let report: Report = serde_json::from_slice(&output.stdout).expect("a report");
+    let ids: Vec<&str> = report.answers.iter().map(|a| a.id.as_str()).collect();
+    assert_eq!(
+        ids,
+        [
+            "remote-share",
+            "device-node",
+            "worker-affinity",
+            "pinned-buffers"
+        ]
+    );
+    // It has no GPU.
+    assert_eq!(report.answers[1].state, State::Unknown);
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn strict_fails_what_is_unknown() {
+    assert_eq!(check(&["--strict"]).status.code(), Some(1));
+}
+
+#[test]
+fn an_unknown_threshold_is_refused_with_those_there_are() {
+    let output = check(&["--threshold", "remote=0.4"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.contains("`remote`") && stderr.contains("remote_from"),
+        "{stderr}"
+    );
+}
