@@ -413,7 +413,7 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
 /// What is wrong with the command line, in one line.
 pub(crate) fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "no subcommand; write tui, snapshot, agent, topo, launch or doctor (see numawatch --help)"
+        return "no subcommand; write tui, snapshot, check, agent, topo, launch or doctor (see numawatch --help)"
             .to_owned();
     }
     let text = error.to_string();

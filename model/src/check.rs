@@ -2,7 +2,10 @@
 
 use crate::finding::{Finding, Severity};
 use crate::findings::{Subject, View, findings};
+use crate::list;
+use crate::policy::PolicyMode;
 use crate::process::Process;
+use crate::signal::SignalName;
 use serde::{Deserialize, Serialize};
 
 /// How a question was answered.
@@ -55,16 +58,21 @@ pub struct Report {
 }
 
 impl Report {
-    /// The worst of it; [`State::Pass`] if there is nothing.
+    /// The worst of it; [`State::Unknown`] if nobody could be asked about.
     #[must_use]
     pub fn worst(&self) -> State {
+        let nobody = self.answers.is_empty().then_some(State::Unknown);
         let found = self.findings.iter().map(|f| match f.severity {
             Severity::Info => State::Pass,
             Severity::Warn => State::Warn,
             Severity::Fail => State::Fail,
         });
         let answered = self.answers.iter().map(|a| a.state);
-        answered.chain(found).max().unwrap_or(State::Pass)
+        answered
+            .chain(found)
+            .chain(nobody)
+            .max()
+            .unwrap_or(State::Pass)
     }
 }
 
@@ -130,7 +138,7 @@ fn four(view: &View<'_>, process: &Process, findings: &[Finding]) -> [Answer; 4]
                 "driver-memory-on-wrong-node",
                 "locked-on-wrong-node",
             ],
-            pinned(view, process),
+            pinned(&subject, process),
         ),
     ]
 }
@@ -169,49 +177,65 @@ fn remote_share(view: &View<'_>, process: &Process) -> Answer {
 
 /// Is the device's node the node to which it is bound?
 fn device_node(subject: &Subject<'_>, process: &Process) -> Result<String, String> {
+    if subject.nodes() < 2 {
+        return Ok("this machine shows one node".to_owned());
+    }
     if process.devices.is_empty() {
         return Err("no GPU that it uses is known".to_owned());
     }
-    let home = subject.device_home().ok_or(
-        "its devices' node is unknown: numa_node reads -1, or only the environment names them",
-    )?;
-    let Some(policy) = &process.placing.policy else {
-        return Err("its memory policy can't be read".to_owned());
+    let home = subject
+        .device_home()
+        .ok_or("which node its GPUs are on is unknown: numa_node reads -1, or it has GPUs of several nodes open")?;
+    let placing = &process.placing;
+    let bound = match (&placing.policy, &placing.mems_allowed) {
+        (Some(policy), _) if policy.mode == PolicyMode::Bind => &policy.nodes,
+        (_, Some(mems)) if mems.len() < subject.nodes() => mems,
+        (Some(_), _) => {
+            return Err(format!(
+                "nothing binds it to the node of {}: where memory lies is left to chance",
+                home.because
+            ));
+        }
+        (None, _) => return Err("its memory policy can't be read".to_owned()),
     };
-    let near = policy.nodes.iter().any(|node| home.nodes.contains(node));
-    if near {
+    if bound.iter().all(|node| home.nodes.contains(node)) {
         Ok(format!(
-            "{} and its policy agree on {:?}",
-            home.because, policy.nodes
+            "{} and its memory are bound to node {}",
+            home.because,
+            list::format(bound)
         ))
     } else {
         Err(format!(
-            "no policy names the node of {}: where memory lies is left to chance",
-            home.because
+            "it may allocate on nodes {}, {} is on {}",
+            list::format(bound),
+            home.because,
+            list::format(&home.nodes.iter().copied().collect::<Vec<_>>())
         ))
     }
 }
 
-/// Are pinned buffers on the right node, taken after the bind?
-fn pinned(view: &View<'_>, process: &Process) -> Result<String, String> {
-    use crate::signal::SignalName;
-    let live = view
-        .now
-        .signal(SignalName::Pin)
-        .is_some_and(crate::signal::Signal::is_trusted);
-    let made = process.pinned.made.pages;
-    match (made, process.pinned.bytes) {
-        (Some(0), Some(0) | None) if live => {
+/// Are pinned buffers on the right node, taken after the bind? What was pinned before it was watched can't be told, so a
+/// process that has a GPU and pinned nothing since is no pass.
+fn pinned(subject: &Subject<'_>, process: &Process) -> Result<String, String> {
+    let live = subject.signal_is_trusted(SignalName::Pin);
+    let made = process.pinned.made.pages.filter(|_| live);
+    let before = process.pinned.bytes.unwrap_or(0);
+    let judged = subject.device_home().is_some() || subject.bound_to().is_some();
+    match made {
+        None => Err("no signal tells of pins here".to_owned()),
+        Some(0) if process.devices.is_empty() && before == 0 => {
             Ok("nothing was pinned while it was watched".to_owned())
         }
-        (Some(pages), _) if live && pages > 0 => Ok(format!(
-            "{pages} pages pinned while it was watched, on the right node"
+        Some(0) => Err(format!(
+            "nothing was pinned while it was watched, {} MiB are accounted as pinned; watch its start to see where",
+            before >> 20
         )),
-        (_, Some(bytes)) if bytes > 0 => Err(format!(
-            "{} MiB were pinned before it was watched: their node can't be told",
-            bytes >> 20
+        Some(pages) if judged && process.pinned.made.by_node.is_some() => Ok(format!(
+            "{pages} pages were pinned while it was watched, on the right node"
         )),
-        _ => Err("no signal tells of pins here".to_owned()),
+        Some(pages) => Err(format!(
+            "{pages} pages were pinned while it was watched, and neither a GPU nor a policy says where they should be"
+        )),
     }
 }
 
@@ -234,7 +258,8 @@ mod tests {
             answers: states.iter().copied().map(answer).collect(),
             findings: Vec::new(),
         };
-        assert_eq!(report(&[]).worst(), State::Pass);
+        assert_eq!(report(&[]).worst(), State::Unknown);
+        assert_eq!(report(&[State::Pass]).worst(), State::Pass);
         assert_eq!(
             report(&[State::Pass, State::Unknown]).worst(),
             State::Unknown

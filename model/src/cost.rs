@@ -18,8 +18,8 @@ const SWITCH_NS: u64 = 72;
 /// By fentry it is one program, not three.
 const FAULT_NS: u64 = 120;
 
-/// Nanoseconds that probes took since the agent's start, all CPUs together: no more than about this, since every run is
-/// taken for a watched thread's. `None` if no probe runs.
+/// Nanoseconds that probes at context switches and page faults took since the agent's start, all CPUs together, with every
+/// run taken for a watched thread's; those at hint faults, pins and in drivers are not in it. `None` if no probe runs.
 #[must_use]
 pub fn probes_time_ns(runs: Runs) -> Option<u64> {
     let switches = runs.switches.map(|n| n.saturating_mul(SWITCH_NS));

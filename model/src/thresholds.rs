@@ -23,7 +23,7 @@ pub struct Thresholds {
     pub free_share: f64,
     /// Allocations a second that a node could not serve, from which it is full too.
     pub foreign_per_second: f64,
-    /// Share of its CPUs' time from which a node is at work, and below half of which it idles.
+    /// CPUs' worth of time from which a server is at work; share of its CPUs' time below half of which a node idles.
     pub busy_share: f64,
 }
 

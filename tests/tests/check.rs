@@ -41,8 +41,8 @@ fn four_questions_are_answered_and_what_is_unknown_does_not_fail() {
             "pinned-buffers"
         ]
     );
-    // It has no GPU.
-    assert_eq!(report.answers[1].state, State::Unknown);
+    // A process that slept has given no evidence.
+    assert_eq!(report.answers[0].state, State::Unknown);
     assert_eq!(output.status.code(), Some(0));
 }
 
@@ -60,4 +60,16 @@ fn an_unknown_threshold_is_refused_with_those_there_are() {
         stderr.contains("`remote`") && stderr.contains("remote_from"),
         "{stderr}"
     );
+}
+
+#[test]
+fn nobody_to_check_is_unknown_and_no_pass() {
+    let output = Command::new(numawatch())
+        .args(["check", "--strict", "--for", "500ms"])
+        .args(["--match", "^no such command line$"])
+        .output()
+        .expect("numawatch starts");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("UNKNOWN: no process"), "{stdout}");
+    assert_eq!(output.status.code(), Some(1));
 }

@@ -134,6 +134,9 @@ fn enter_shows_the_process_s_threads() {
     let (_running, pid) = workload();
     let mut terminal = running_dashboard(pid);
     terminal.press("\r");
+    shows(&mut terminal, "by node");
+    // They come last, and a small window shows them when it is asked to.
+    terminal.press("\x1b[F");
     terminal.wait_until("showing threads", |screen| {
         screen.contents().to_lowercase().contains("thread")
     });

@@ -101,8 +101,8 @@ fn text(report: &Report, snapshot: &Snapshot) -> String {
             text.push_str(&told(finding));
         }
     }
-    if text.is_empty() {
-        text.push_str("no inference process was found; --pid, --match or --all select others\n");
+    if report.answers.is_empty() {
+        text.push_str("UNKNOWN: no process was there to check at the end; --pid, --match or --all select others\n");
     }
     text
 }

@@ -267,10 +267,14 @@ impl Sampler {
     /// As [`Self::tick`].
     pub(crate) fn finish(&mut self) -> Result<Snapshot> {
         self.placements.read_now();
-        self.tick()?;
+        let busy = self.tick()?.topology;
         self.placements.settle(SETTLE);
         let ended = std::mem::take(&mut self.ended);
         let mut snapshot = self.tick()?;
+        // The time since the tick above is too short for ticks of the kernel's clock.
+        for node in &mut snapshot.topology.nodes {
+            node.cpu_busy = busy.node(node.id).and_then(|node| node.cpu_busy);
+        }
         snapshot.processes.extend(ended);
         snapshot.processes.sort_by_key(|p| (p.pid, p.start_time));
         Ok(snapshot)

@@ -24,7 +24,9 @@ fn replicas(view: &View<'_>) -> Vec<Finding> {
             let time = Subject::new(view, process).cpu_time()?;
             let (node, _) = time.iter().max_by_key(|(_, ns)| **ns)?;
             let most = share(&time, |n| n == *node)? > 1.0 - t.mixed_from;
-            most.then_some((process, *node))
+            let ns: u64 = time.values().sum();
+            let cpus = ns as f64 / Subject::new(view, process).elapsed_ns()? as f64;
+            (most && cpus >= t.busy_share).then_some((process, *node))
         })
         .collect();
     let idle = view.now.topology.nodes.iter().find(|n| {
@@ -38,7 +40,9 @@ fn replicas(view: &View<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (i, (process, node)) in busy.iter().enumerate() {
         let first = busy[..i].iter().find(|(other, n)| {
-            n == node && other.engine == process.engine && !is_related(other, process)
+            n == node
+                && other.engine == process.engine
+                && first_of(view, other) != first_of(view, process)
         });
         let Some((first, _)) = first else { continue };
         let summary = format!(
@@ -69,12 +73,22 @@ fn replicas(view: &View<'_>) -> Vec<Finding> {
     found
 }
 
-/// Parent and child, or children of one parent: parts of one engine, not replicas.
-fn is_related(a: &Process, b: &Process) -> bool {
-    let parents = (a.parent_pid, b.parent_pid);
-    a.parent_pid == Some(b.pid)
-        || b.parent_pid == Some(a.pid)
-        || (a.rank.is_some() && b.rank.is_some() && parents.0.is_some() && parents.0 == parents.1)
+/// The watched process that a process descends from, or itself: what has the same one is one engine's, and no replica.
+fn first_of<'a>(view: &View<'a>, process: &'a Process) -> u32 {
+    let mut first = process;
+    // A snapshot's processes are no cycle; should they be, the walk ends.
+    for _ in 0..view.now.processes.len() {
+        let parent = view
+            .now
+            .processes
+            .iter()
+            .find(|p| Some(p.pid) == first.parent_pid);
+        match parent {
+            Some(parent) => first = parent,
+            None => break,
+        }
+    }
+    first.pid
 }
 
 fn hidden(view: &View<'_>) -> Option<Finding> {

@@ -118,13 +118,14 @@ fn pinned(subject: &Subject<'_>) -> Option<Finding> {
         let away = share_away(&bytes, &bound)?;
         if let Some(severity) = by_share(subject, away) {
             let summary = format!(
-                "{} of the memory that it pinned is not on {}, to which it is bound: it was taken before the bind, and cannot move",
+                "{} of the memory that it pinned is not on {}, to which it is bound: taken before the bind or under another policy, and it cannot move",
                 percent(away),
                 named(&bound)
             );
             let found = finding("pinned-before-bind", Some(subject.pid()), severity, summary);
             return Some(
                 by_node(found, "pinned", &bytes, "By", "pin")
+                    .sure(Confidence::Medium)
                     .advise("bind before the process starts: numawatch launch, or numactl --membind, instead of binding from within")
                     .unless("those buffers are not used for transfers any more: unpinning is not seen"),
             );
@@ -195,6 +196,8 @@ fn locked(subject: &Subject<'_>) -> Option<Finding> {
     let away = share_away(memory, &home.nodes)?;
     // Which pages are locked isn't told: it is sure only if more is locked than lies where it should.
     let at_home = (1.0 - away) * total as f64;
+    // What is locked need not be resident.
+    let locked = locked.min(total);
     let surely_away = locked as f64 - at_home;
     if surely_away / (PAGE as f64) < subject.view.thresholds.evidence_pages as f64 {
         return None;

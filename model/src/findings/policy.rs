@@ -21,7 +21,16 @@ pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 fn is_a_hint(subject: &Subject<'_>) -> Option<Finding> {
-    let policy = subject.process.placing.policy.as_ref()?;
+    let placing = &subject.process.placing;
+    // A cpuset of one node binds as a policy does.
+    if placing
+        .mems_allowed
+        .as_ref()
+        .is_some_and(|mems| mems.len() == 1)
+    {
+        return None;
+    }
+    let policy = placing.policy.as_ref()?;
     let (word, severity) = match policy.mode {
         PolicyMode::Preferred | PolicyMode::PreferredMany => ("preferred", Severity::Warn),
         PolicyMode::Default | PolicyMode::Local => {
@@ -93,7 +102,7 @@ fn late_bind(subject: &Subject<'_>) -> Option<Finding> {
         return None;
     }
     let summary = format!(
-        "it is bound to {}, and {} of its memory is elsewhere: it was there before the bind, or is shared",
+        "it is bound to {}, and {} of its memory is elsewhere: it was there before the bind, is shared, or has a policy of its own",
         named(&bound),
         percent(away)
     );
@@ -152,9 +161,14 @@ fn cpuset(subject: &Subject<'_>) -> Option<Finding> {
         home.because
     );
     let node = super::subject::list(&home.nodes);
+    let cpus = if home.nodes.len() == 1 {
+        format!("$(cat /sys/devices/system/node/node{node}/cpulist)")
+    } else {
+        "<their CPUs>".to_owned()
+    };
     Some(
         finding("cpuset-forbids-gpu-node", Some(subject.pid()), Severity::Fail, summary)
-            .advise(format!("docker run --cpuset-mems {node} --cpuset-cpus $(cat /sys/devices/system/node/node{node}/cpulist) …"))
+            .advise(format!("docker run --cpuset-mems {node} --cpuset-cpus {cpus} …"))
             .advise(format!("systemctl set-property UNIT AllowedMemoryNodes={node}"))
             .unless("the cgroup's bounds keep other tenants apart on purpose: then choose a GPU on an allowed node"),
     )
@@ -172,21 +186,27 @@ fn node_is_full(subject: &Subject<'_>) -> Option<Finding> {
     let t = subject.view.thresholds;
     let topology = &subject.view.now.topology;
     let full = home.nodes.iter().find_map(|id| {
-        let node = topology.node(*id)?;
+        let node = topology.node(*id).filter(|node| !node.cpus.is_empty())?;
         let free = node.memory_free_bytes?;
         let total = node.memory_total_bytes.filter(|total| *total > 0)?;
         let share = free as f64 / total as f64;
         let foreign = foreign_rate(subject, *id);
         let refused = foreign.is_some_and(|rate| rate >= t.foreign_per_second);
-        (share < t.free_share || refused).then_some((*id, free, foreign))
+        // Little free memory alone is usual: page cache fills a node, and gives way.
+        let severity = if refused {
+            Severity::Warn
+        } else {
+            Severity::Info
+        };
+        (share < t.free_share || refused).then_some((*id, free, foreign, severity))
     })?;
-    let (node, free, foreign) = full;
+    let (node, free, foreign, severity) = full;
     let summary = format!(
         "node {node}, where {} is, has {} MiB free: what does not fit goes elsewhere, or fails under bind",
         home.because,
         free >> 20
     );
-    let mut found = finding("node-is-full", Some(subject.pid()), Severity::Warn, summary).number(
+    let mut found = finding("node-is-full", Some(subject.pid()), severity, summary).number(
         format!("free on node {node}"),
         free as f64,
         "By",

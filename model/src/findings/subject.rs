@@ -5,6 +5,7 @@ use crate::devices::DeviceUseSource;
 use crate::policy::PolicyMode;
 use crate::process::{ByNode, Process};
 use crate::rates;
+use crate::signal::{Signal, SignalName};
 use crate::topology::NodeId;
 use std::collections::BTreeSet;
 
@@ -43,21 +44,42 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// How many nodes the machine shows.
+    pub(crate) fn nodes(&self) -> usize {
+        self.view.now.topology.nodes.len()
+    }
+
+    /// Whether conclusions may rest on a signal.
+    pub(crate) fn signal_is_trusted(&self, name: SignalName) -> bool {
+        self.view.now.signal(name).is_some_and(Signal::is_trusted)
+    }
+
     pub(super) fn pid(&self) -> u32 {
         self.process.pid
     }
 
-    /// Where its devices are; `None` where it has none, or where they do not tell.
+    /// Where its GPUs are; `None` where it has none, or where they do not tell.
+    ///
+    /// CUDA opens every GPU that it may see, so open files on GPUs of several nodes do not tell which it uses; NVML does.
     #[must_use]
     pub fn device_home(&self) -> Option<Home> {
-        let sure = self
+        let gpus: Vec<_> = self
             .process
             .devices
             .iter()
-            .filter(|d| d.source != DeviceUseSource::Environment);
-        let (labels, nodes): (Vec<_>, BTreeSet<_>) = sure
-            .filter_map(|d| Some((d.label.as_str(), d.node?)))
-            .unzip();
+            .filter(|d| d.source != DeviceUseSource::Environment && !d.label.starts_with("NIC"))
+            .filter_map(|d| Some((d, d.node?)))
+            .collect();
+        let mut nodes: BTreeSet<NodeId> = gpus.iter().map(|(_, node)| *node).collect();
+        let told = gpus.iter().all(|(d, _)| d.source == DeviceUseSource::Nvml);
+        if nodes.len() > 1 && !told {
+            return None;
+        }
+        // A GPU's own memory may be a node, and is near it.
+        let own = self.view.now.topology.devices.iter();
+        let own = own.filter(|d| gpus.iter().any(|(gpu, _)| gpu.address == d.address));
+        nodes.extend(own.flat_map(|d| d.memory_nodes.iter()));
+        let labels: Vec<&str> = gpus.iter().map(|(d, _)| d.label.as_str()).collect();
         (!nodes.is_empty()).then(|| Home {
             nodes,
             because: labels.join(", "),
@@ -116,7 +138,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Whether its policy binds it.
-    pub(super) fn bound_to(&self) -> Option<BTreeSet<NodeId>> {
+    pub(crate) fn bound_to(&self) -> Option<BTreeSet<NodeId>> {
         let policy = self.process.placing.policy.as_ref()?;
         (policy.mode == PolicyMode::Bind).then(|| policy.nodes.iter().copied().collect())
     }
@@ -130,14 +152,15 @@ impl<'a> Subject<'a> {
     /// What starts it anew where it belongs.
     pub(super) fn relaunch(&self, home: &Home) -> String {
         let command = &self.process.command;
-        let devices: Vec<&str> = home.because.split(", ").collect();
-        if home.is_device && home.nodes.len() == 1 {
-            format!(
-                "numawatch launch --gpu {} -- {command}",
-                devices[0].trim_start_matches("GPU")
-            )
-        } else {
-            format!("numawatch launch --node {} -- {command}", list(&home.nodes))
+        let first = home.because.split(", ").next().unwrap_or_default();
+        match first.strip_prefix("GPU").filter(|_| home.is_device) {
+            Some(gpu) if home.nodes.len() == 1 => {
+                format!("numawatch launch --gpu {gpu} -- {command}")
+            }
+            _ => {
+                let nodes = list(&home.nodes);
+                format!("numactl --cpunodebind={nodes} --membind={nodes} {command}")
+            }
         }
     }
 }

@@ -272,6 +272,10 @@ fn locked_on_wrong_node() {
         halves(p);
         p.pinned.locked_bytes = Some(2 * GIB);
     });
+    // Locked address space need not be resident.
+    silent("locked-on-wrong-node", |p| {
+        p.pinned.locked_bytes = Some(8 * GIB);
+    });
     // All that is locked may lie on the right half.
     silent("locked-on-wrong-node", |p| {
         halves(p);
@@ -281,9 +285,23 @@ fn locked_on_wrong_node() {
 
 #[test]
 fn gpus_span_sockets() {
-    raised("gpus-span-sockets", |p| p.devices.push(gpu(1, Some(0))));
+    let by_nvml = |number, node| DeviceUse {
+        source: DeviceUseSource::Nvml,
+        ..gpu(number, node)
+    };
+    raised("gpus-span-sockets", |p| {
+        p.devices = vec![by_nvml(0, Some(1)), by_nvml(1, Some(0))];
+    });
+    // CUDA opens every GPU that it may see.
+    silent("gpus-span-sockets", |p| p.devices.push(gpu(1, Some(0))));
     silent("gpus-span-sockets", |p| p.devices.push(gpu(1, Some(1))));
     silent("gpus-span-sockets", |p| p.devices.push(gpu(1, None)));
+    silent("gpus-span-sockets", |p| {
+        p.devices.push(DeviceUse {
+            label: "NIC0".to_owned(),
+            ..by_nvml(1, Some(0))
+        });
+    });
 }
 
 #[test]
@@ -447,6 +465,11 @@ fn replicas_share_a_node() {
         ..second()
     };
     assert_eq!(with(child, 0.01), Vec::<String>::new());
+    let asleep = Process {
+        cpu_time_ns_by_node: memory(&[(1, 1_000_000)]),
+        ..second()
+    };
+    assert_eq!(with(asleep, 0.01), Vec::<String>::new());
     let other = Process {
         engine: Some("vllm".into()),
         ..second()
@@ -473,4 +496,58 @@ fn the_worst_comes_first() {
         p.placement.by_node_bytes = memory(&[(0, GIB), (1, 0)]);
     });
     assert_eq!(found[0], "memory-away-from-gpu");
+}
+
+/// A third node, of memory alone, near node 1.
+fn with_memory_only_node(mut now: Snapshot) -> Snapshot {
+    now.topology.nodes.push(Node {
+        id: 2,
+        distances: [(0, 30), (1, 12), (2, 10)].into(),
+        ..Node::default()
+    });
+    now
+}
+
+#[test]
+fn memory_of_the_gpu_itself_is_not_away_from_it() {
+    let mut process = process();
+    process.placing.policy = None;
+    process.placement.by_node_bytes = memory(&[(2, GIB)]);
+    let mut now = with_memory_only_node(snapshot(10, vec![process]));
+    assert_eq!(ids(&now), ["memory-away-from-gpu"]);
+    let address = &now.processes[0].devices[0].address;
+    let device = serde_json::json!({
+        "address": address, "kind": "gpu", "label": "GPU0", "vendor": "NVIDIA", "name": null, "driver": null,
+        "node": 1, "memory_nodes": [2], "bridges": [], "root_complex": null, "files": [], "nvlinks": [],
+        "nvswitches": [], "reason": null
+    });
+    now.topology.devices = vec![serde_json::from_value(device).unwrap()];
+    assert_eq!(ids(&now), Vec::<String>::new());
+}
+
+#[test]
+fn threads_on_the_nearest_node_are_not_away_from_memory_without_cpus() {
+    let mut process = process();
+    process.devices.clear();
+    process.placing.policy = None;
+    process.placement.by_class = None;
+    process.placement.by_node_bytes = memory(&[(2, GIB)]);
+    let mut now = with_memory_only_node(snapshot(10, vec![process]));
+    assert_eq!(ids(&now), Vec::<String>::new());
+    now.processes[0].cpu_time_ns_by_node = memory(&[(0, 10_000_000_000)]);
+    assert_eq!(ids(&now), ["threads-away-from-memory"]);
+}
+
+#[test]
+fn little_free_memory_alone_is_no_warning() {
+    let mut now = snapshot(10, vec![process()]);
+    now.topology.nodes[1].memory_free_bytes = Some(GIB);
+    let view = View {
+        now: &now,
+        before: None,
+        thresholds: &Thresholds::default(),
+        cache_bytes: None,
+    };
+    let severities: Vec<_> = findings(&view).iter().map(|f| f.severity).collect();
+    assert_eq!(severities, [Severity::Info]);
 }

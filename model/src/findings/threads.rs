@@ -26,7 +26,9 @@ fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
     let memory = subject.memory()?;
     let time = subject.cpu_time()?;
     let (node, _) = memory.iter().max_by_key(|(_, bytes)| **bytes)?;
-    let there = BTreeSet::from([*node]);
+    // Memory without CPUs, such as CXL's or a GPU's, has threads near it at best.
+    let near = subject.view.now.topology.nearest_with_cpus(*node)?;
+    let there = BTreeSet::from([*node, near]);
     // Memory on several nodes has no place that threads could be away from.
     if share_away(memory, &there)? >= t.mixed_from {
         return None;
@@ -58,7 +60,7 @@ fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
                 subject.placement_source(),
             )
             .advise(format!(
-                "taskset -apc $(cat /sys/devices/system/node/node{node}/cpulist) {pid}"
+                "taskset -apc $(cat /sys/devices/system/node/node{near}/cpulist) {pid}"
             ))
             .unless("the threads that compute are few, and rarely read memory"),
     )

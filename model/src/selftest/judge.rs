@@ -117,7 +117,8 @@ fn rows(truth: &Truth, seen: &Seen, signal: &Signal) -> Vec<Row> {
             let touch = &seen.touches.map;
             let mut expected = truth.map_new.clone();
             // The second rung sees only what the process brought in itself.
-            if signal.mechanism != Some(Mechanism::TpBtf) {
+            let by_tracepoints = [Some(Mechanism::TpBtf), Some(Mechanism::RawTp)];
+            if !by_tracepoints.contains(&signal.mechanism) {
                 for old in &truth.map_old {
                     count(&mut expected, old.from, old.to, old.count);
                 }
