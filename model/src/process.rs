@@ -3,6 +3,7 @@
 //! Counters only grow while a process is tracked. `None` means that no signal gave the number; it is never a zero.
 
 use crate::devices::DeviceUse;
+use crate::mapping::MemoryClass;
 use crate::policy::Placing;
 use crate::time::Timestamp;
 use crate::topology::NodeId;
@@ -204,17 +205,33 @@ pub struct Pinned {
 pub struct Placement {
     /// Resident bytes by node.
     pub by_node_bytes: Option<ByNode>,
+    /// Half the width of the 95 % confidence interval of each; 0 where every page was asked for.
+    #[serde(default)]
+    pub margin_by_node_bytes: Option<ByNode>,
     /// Resident bytes by kind of memory and node.
     pub by_kind: Option<BTreeMap<MemoryKind, ByNode>>,
-    /// Resident bytes by class of mapping and node: `weights`, `heap`, `large_anonymous`, …
+    /// Resident bytes by what the mappings hold, and node. `numa_maps` doesn't tell it.
     #[serde(default)]
-    pub by_class: Option<BTreeMap<String, ByNode>>,
-    /// What told it: `numa_maps`; `None` when nothing did.
+    pub by_class: Option<BTreeMap<MemoryClass, ByNode>>,
+    /// Share of the mapped addresses in which resident pages have been looked for, 0 to 1.
+    #[serde(default)]
+    pub coverage: Option<f64>,
+    /// What told it: `move_pages`, a sample, or `numa_maps`, all pages; `None` when nothing did.
     pub source: Option<String>,
     /// When it was read.
     pub taken_at: Option<Timestamp>,
     /// Why there is none, or why it is old.
     pub reason: Option<String>,
+}
+
+impl Placement {
+    /// Whether it is an estimate from a sample rather than a count.
+    #[must_use]
+    pub fn is_estimate(&self) -> bool {
+        let incomplete = self.coverage.is_some_and(|share| share < 1.0);
+        let margins = self.margin_by_node_bytes.as_ref();
+        incomplete || margins.is_some_and(|m| m.values().any(|bytes| *bytes > 0))
+    }
 }
 
 /// Kinds of memory, each resident page in one.

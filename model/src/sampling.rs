@@ -8,10 +8,12 @@ use crate::topology::NodeId;
 use std::collections::BTreeMap;
 
 /// What is known of one stratum.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Stratum {
     /// Its resident pages, of 4 KiB.
     pub pages: u64,
+    /// Pages that one answer stands for for certain: 1, but those of a huge page where that is asked for as one.
+    pub unit: u64,
     /// Answers by node; a page that was gone when it was asked for is no answer.
     pub answers: ByNode,
 }
@@ -90,7 +92,7 @@ pub fn estimate(strata: &[Stratum], nodes: &[NodeId]) -> Option<BTreeMap<NodeId,
 fn share(stratum: &Stratum, node: NodeId) -> (f64, f64) {
     let asked = stratum.asked() as f64;
     let here = stratum.answers.get(&node).copied().unwrap_or(0) as f64;
-    let size = (stratum.pages as f64).max(asked);
+    let size = (stratum.pages as f64 / stratum.unit.max(1) as f64).max(asked);
     let cautious = (here + 2.0) / (asked + 4.0);
     let not_asked = if size > 1.0 {
         (size - asked) / (size - 1.0)
@@ -126,6 +128,7 @@ mod tests {
     fn stratum(pages: u64, answers: &[(NodeId, u64)]) -> Stratum {
         Stratum {
             pages,
+            unit: 1,
             answers: answers.iter().copied().collect(),
         }
     }
@@ -163,6 +166,17 @@ mod tests {
     fn where_all_were_asked_nothing_is_uncertain() {
         let estimates = estimate(&[stratum(100, &[(0, 40), (1, 60)])], &[0, 1]).unwrap();
         assert!(estimates[&0].margin.abs() < 1e-9);
+    }
+
+    #[test]
+    fn huge_pages_that_were_all_asked_for_are_certain() {
+        let huge = Stratum {
+            unit: 512,
+            ..stratum(5_120, &[(0, 4), (1, 6)])
+        };
+        let estimates = estimate(&[huge], &[0, 1]).unwrap();
+        assert!((estimates[&1].pages - 3_072.0).abs() < 1e-9);
+        assert!(estimates[&1].margin.abs() < 1e-9);
     }
 
     #[test]

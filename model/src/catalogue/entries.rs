@@ -1,11 +1,12 @@
 //! Every metric: the table, and how each one is read from a snapshot.
 
 use super::{
-    Attribute, AttributeValue, Getter, Instrument, LOCALITY, LOCALITY_UNKNOWN, Metric, NODE_ID,
-    Number, Point, REMOTE_SHARE_SIGNAL, Stability, Value,
+    Attribute, AttributeValue, Getter, Instrument, LOCALITY, LOCALITY_UNKNOWN, MEMORY_CLASS,
+    Metric, NODE_ID, Number, Point, REMOTE_SHARE_SIGNAL, Stability, Value,
 };
 use crate::locality::Locality;
-use crate::process::{ByNode, Process, TouchCounter};
+use crate::mapping::MemoryClass;
+use crate::process::{ByNode, Placement, Process, TouchCounter};
 use crate::verdict::ShareSignal;
 
 const LOCALITIES: &[&str] = &["local", "same-socket", "cross-socket", LOCALITY_UNKNOWN];
@@ -42,7 +43,8 @@ pub static METRICS: &[Metric] = &[
         unit: "By",
         instrument: Instrument::UpDownCounter,
         number: Number::Integer,
-        description: "Resident memory of the process on a node.",
+        description: "Resident memory of the process on a node, from a sample of its pages. Shared pages count in each \
+                      process that maps them.",
         attributes: &[Attribute {
             name: NODE_ID,
             values: &[],
@@ -52,6 +54,65 @@ pub static METRICS: &[Metric] = &[
         getter: Getter::Process(|_, process| {
             by_node(process.placement.by_node_bytes.as_ref(), Value::Integer)
         }),
+    },
+    Metric {
+        name: "numawatch.process.memory.class.usage",
+        unit: "By",
+        instrument: Instrument::UpDownCounter,
+        number: Number::Integer,
+        description: "Resident memory of the process on a node by what it holds, from a sample of its pages.",
+        attributes: &[
+            Attribute {
+                name: MEMORY_CLASS,
+                values: &[
+                    "weights",
+                    "large_anonymous",
+                    "anonymous",
+                    "heap",
+                    "shared",
+                    "huge",
+                    "file",
+                    "stack",
+                ],
+                description: "what the mapping holds",
+            },
+            Attribute {
+                name: NODE_ID,
+                values: &[],
+                description: "the node that holds the memory",
+            },
+        ],
+        stability: Stability::Development,
+        getter: Getter::Process(|_, process| by_class(&process.placement)),
+    },
+    Metric {
+        name: "numawatch.process.memory.margin",
+        unit: "By",
+        instrument: Instrument::Gauge,
+        number: Number::Integer,
+        description: "Half the width of the 95 % confidence interval of `numawatch.process.memory.usage`.",
+        attributes: &[Attribute {
+            name: NODE_ID,
+            values: &[],
+            description: "the node that holds the memory",
+        }],
+        stability: Stability::Development,
+        getter: Getter::Process(|_, process| {
+            by_node(
+                process.placement.margin_by_node_bytes.as_ref(),
+                Value::Integer,
+            )
+        }),
+    },
+    Metric {
+        name: "numawatch.process.memory.coverage",
+        unit: "1",
+        instrument: Instrument::Gauge,
+        number: Number::Float,
+        description: "Share of the process's mapped addresses in which resident pages have been looked for, 0 to 1.",
+        attributes: &[],
+        stability: Stability::Development,
+        getter: Getter::Process(|_, process| one(process.placement.coverage.map(Value::Float))),
     },
     Metric {
         name: "numawatch.process.first_touches",
@@ -205,6 +266,19 @@ fn by_node(numbers: Option<&ByNode>, value: impl Fn(u64) -> Value) -> Vec<Point>
             value: value(*number),
         })
         .collect()
+}
+
+fn by_class(placement: &Placement) -> Vec<Point> {
+    let classes = placement.by_class.iter().flatten();
+    let of_class = |(class, numbers): (&MemoryClass, &ByNode)| {
+        let mut points = by_node(Some(numbers), Value::Integer);
+        for point in &mut points {
+            let word = AttributeValue::Text(class.as_str().into());
+            point.attributes.insert(0, (MEMORY_CLASS, word));
+        }
+        points
+    };
+    classes.flat_map(of_class).collect()
 }
 
 fn at(locality: &'static str, count: u64) -> Point {

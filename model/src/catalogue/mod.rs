@@ -15,6 +15,8 @@ use std::borrow::Cow;
 
 /// The node that ran the CPU time or that holds the memory: an integer, the kernel's id.
 pub const NODE_ID: &str = "numawatch.node.id";
+/// What memory holds: `weights`, `heap`, …
+pub const MEMORY_CLASS: &str = "numawatch.memory.class";
 /// How far a touch or a move went: `local`, `same-socket`, `cross-socket` or [`LOCALITY_UNKNOWN`].
 pub const LOCALITY: &str = "numawatch.locality";
 /// What a remote share was derived from: `hint` (measured) or `estimate`.

@@ -1,6 +1,7 @@
 //! The catalogue's rules: names, sums, no point for what isn't known, and the document.
 
 use super::*;
+use crate::mapping::MemoryClass;
 use crate::policy::Placing;
 use crate::process::{
     ByNode, HintCounter, Migrations, Moves, NodePages, Pinned, Placement, TouchCounter, Touches,
@@ -9,7 +10,7 @@ use crate::snapshot::{AgentCost, Coverage, Host, Lost, SCHEMA_VERSION};
 use crate::time::Timestamp;
 use crate::topology::Topology;
 use crate::verdict::{RemoteShare, ShareSignal, Verdict};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::UNIX_EPOCH;
 
 fn unknown_process() -> Process {
@@ -79,6 +80,12 @@ fn known_process() -> Process {
         scan_time_ns: Some(250_000_000),
         placement: Placement {
             by_node_bytes: Some(ByNode::from([(0, 4096), (8, 8192)])),
+            margin_by_node_bytes: Some(ByNode::from([(0, 0), (8, 4096)])),
+            by_class: Some(BTreeMap::from([
+                (MemoryClass::Weights, ByNode::from([(8, 8192)])),
+                (MemoryClass::Heap, ByNode::from([(0, 4096)])),
+            ])),
+            coverage: Some(0.5),
             ..Placement::default()
         },
         remote_share: RemoteShare {
@@ -276,6 +283,20 @@ fn numbers_by_node_carry_the_kernels_ids_and_base_units() {
         ),
         integers(&[("0", 4096), ("8", 8192)])
     );
+}
+
+#[test]
+fn memory_is_told_by_what_it_holds_and_how_sure_it_is() {
+    let class = points("numawatch.process.memory.class.usage", known_process());
+    assert_eq!(
+        by(MEMORY_CLASS, &class),
+        integers(&[("weights", 8192), ("heap", 4096)])
+    );
+    assert_eq!(by(NODE_ID, &class), integers(&[("8", 8192), ("0", 4096)]));
+    let margin = points("numawatch.process.memory.margin", known_process());
+    assert_eq!(by(NODE_ID, &margin), integers(&[("0", 0), ("8", 4096)]));
+    let coverage = points("numawatch.process.memory.coverage", known_process());
+    assert_eq!(coverage[0].value, Value::Float(0.5));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::finding;
 use super::subject::{Home, PAGE, Subject, named, percent, share_away};
 use crate::finding::{Confidence, Finding, Severity};
+use crate::mapping::MemoryClass;
 use crate::process::{ByNode, NodePages};
 use crate::topology::NodeId;
 use std::collections::BTreeSet;
@@ -80,7 +81,7 @@ fn weights(subject: &Subject<'_>) -> Option<Finding> {
         .placement
         .by_class
         .as_ref()?
-        .get("weights")?;
+        .get(&MemoryClass::Weights)?;
     let home = subject.home()?;
     if !subject.is_evidence(weights) {
         return None;

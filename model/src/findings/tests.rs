@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::devices::{DeviceUse, DeviceUseSource};
+use crate::mapping::MemoryClass;
 use crate::policy::{Placing, Policy, PolicyMode};
 use crate::process::{ByNode, MigrationPair, Process, Thread};
 use crate::snapshot::{Coverage, Host, SCHEMA_VERSION};
@@ -216,7 +217,7 @@ fn severity_follows_the_share_that_is_away() {
 fn weights_in_remote_page_cache() {
     let away = |p: &mut Process| {
         p.placement.by_class = Some(BTreeMap::from([(
-            "weights".to_owned(),
+            MemoryClass::Weights,
             ByNode::from([(0, GIB)]),
         )]));
     };
@@ -228,7 +229,7 @@ fn weights_in_remote_page_cache() {
     });
     silent("weights-in-remote-page-cache", |p| {
         p.placement.by_class = Some(BTreeMap::from([(
-            "heap".to_owned(),
+            MemoryClass::Heap,
             ByNode::from([(0, GIB)]),
         )]));
     });
