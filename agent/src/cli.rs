@@ -55,6 +55,9 @@ pub(crate) enum Command {
     /// Make the self-test's events; numawatch starts it itself
     #[command(name = crate::selftest::process::SUBCOMMAND, hide = true)]
     SelfTestEvents,
+    /// Find one process's placement again and again, and tell what each time cost; for the bench
+    #[command(hide = true)]
+    RefreshPlacement(RefreshPlacement),
     /// Print a shell's completion script
     #[command(
         after_help = "Example:\n  numawatch completions bash > /etc/bash_completion.d/numawatch"
@@ -87,6 +90,9 @@ pub(crate) struct Snapshot {
     /// How long to watch before printing
     #[arg(long = "for", value_name = "DURATION", default_value = "2s", value_parser = span)]
     pub(crate) span: Duration,
+    /// Look at every page for the placement, instead of a sample: holds each process's lock, 10 ms a GiB
+    #[arg(long)]
+    pub(crate) exact: bool,
     /// Print the snapshot as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -184,6 +190,16 @@ pub(crate) struct Launch {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RefreshPlacement {
+    /// The process
+    #[arg(long, value_name = "PID", value_parser = pid)]
+    pub(crate) pid: u32,
+    /// How often
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) count: u32,
 }
 
 /// Whom to watch and how; the same for every command that watches.

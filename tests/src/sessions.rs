@@ -372,6 +372,40 @@ pub const MIXED_RUNGS: Session = Session {
     ],
 };
 
+/// Memory of each kind on two nodes, in shares that no test would take for halves.
+const PLACED: &[(&str, &str)] = &[
+    ("anon", "place --part anon:0:8000 --part anon:1:24000"),
+    ("thp", "place --part thp:0:8192 --part anon:1:2000"),
+    (
+        "mixed",
+        "place --part anon:0:9000 --part file:1:6000 --part memfd:1:4000 --part memfd:0:1000 --directory /disk",
+    ),
+    ("hugetlb", "place --part hugetlb:0:1024 --part anon:1:2048"),
+    (
+        "reserve",
+        "place --reserve 40 --reserve-pages 4096 --part anon:1:4096",
+    ),
+    ("mappings", "place --mappings 20000 --part anon:1:6000"),
+];
+
+/// Where it lies, by a sample.
+pub const PLACEMENT: Session = Session {
+    name: "placement",
+    watch: Watch::Pids,
+    options: "",
+    settings: COUNTS.settings,
+    workloads: PLACED,
+};
+
+/// The same, of every page.
+pub const PLACEMENT_EXACT: Session = Session {
+    name: "placement-exact",
+    watch: Watch::Pids,
+    options: "--exact",
+    settings: COUNTS.settings,
+    workloads: PLACED,
+};
+
 /// Exact counts on any machine: everything on node 0, and no setting is touched.
 pub const ONE_NODE: Session = Session {
     name: "one-node",
@@ -481,4 +515,6 @@ pub const ALL: &[Session] = &[
     MIXED_RUNGS,
     KPROBES,
     KPROBES_BALANCING,
+    PLACEMENT,
+    PLACEMENT_EXACT,
 ];

@@ -179,6 +179,26 @@ fn without_privileges_own_processes_have_procfs_signals() {
 }
 
 #[test]
+fn without_privileges_another_users_memory_is_unknown_with_the_reason() {
+    let copy = PublicCopy::of(&numawatch());
+    let others = Running::start(Command::new("sleep").arg("600")).expect("sleep starts");
+    let output = Command::new(copy.path())
+        .args(["snapshot", "--json", "--for", "0s"])
+        .args(["--pid", &others.pid().to_string()])
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .stdin(Stdio::null())
+        .output()
+        .expect("it starts as nobody: the tests run as root");
+    let snapshot: model::snapshot::Snapshot =
+        serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let process = snapshot.processes.first().expect("it is there");
+    assert_eq!(process.placement.by_node_bytes, None);
+    let reason = process.placement.reason.as_deref().unwrap_or_default();
+    assert!(reason.contains("CAP_SYS_PTRACE"), "{reason}");
+}
+
+#[test]
 fn a_pid_that_ends_while_it_is_watched_is_no_failure() {
     let mut short = Running::start(&mut Command::new("cat")).expect("cat starts");
     let pid = short.pid().to_string();

@@ -48,6 +48,8 @@ mod leftovers;
 mod lifecycle;
 #[path = "guest/missed.rs"]
 mod missed;
+#[path = "guest/placement.rs"]
+mod placement;
 #[path = "guest/sched.rs"]
 mod sched;
 #[path = "guest/self_test.rs"]

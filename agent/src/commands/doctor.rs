@@ -34,6 +34,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         selection: Selection::new(vec![own_pid(&root)], None, false)?,
         attach: options.probes.options()?,
         keep_ended: false,
+        exact: false,
         self_test: options.self_test,
         nvml: None,
     });

@@ -5,6 +5,7 @@ mod check;
 mod completions;
 mod doctor;
 mod launch;
+mod placement;
 mod snapshot;
 mod span;
 mod table;
@@ -33,6 +34,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Topo(options) => topo::run(&options),
         Command::Launch(options) => launch::run(&options),
         Command::SelfTestEvents => selftest::child::run().map(|()| ExitCode::SUCCESS),
+        Command::RefreshPlacement(options) => placement::run(&options),
         Command::Completions { shell } => completions::run(shell),
     }
 }
@@ -43,13 +45,19 @@ const MORE: &str = "root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, would add 
 
 /// Attaches the probes and begins to watch.
 fn sampler(watch: &Watch, keep_ended: bool) -> Result<Sampler> {
-    sampler::start(sampler::Options {
+    sampler::start(options(watch, keep_ended)?)
+}
+
+/// What every command that watches asks for.
+fn options(watch: &Watch, keep_ended: bool) -> Result<sampler::Options> {
+    Ok(sampler::Options {
         root: Root::system(),
         selection: watch.selection()?,
         attach: watch.probes.options()?,
         keep_ended,
         self_test: watch.self_test,
         nvml: watch.nvml.path.clone(),
+        exact: false,
     })
 }
 

@@ -1,15 +1,19 @@
 //! `numawatch snapshot`: watches for a while, then prints one table or one JSON document.
 
-use super::{runtime, sampler, span, table};
+use super::{runtime, span, table};
 use crate::cli::Snapshot as Options;
 use crate::logging;
+use crate::sampler;
 use anyhow::Result;
 use std::io::Write;
 use std::process::ExitCode;
 
 pub(super) fn run(options: &Options) -> Result<ExitCode> {
     logging::to_stderr();
-    let mut sampler = sampler(&options.watch, true)?;
+    let mut sampler = sampler::start(sampler::Options {
+        exact: options.exact,
+        ..super::options(&options.watch, true)?
+    })?;
     let watched = span::watch(&mut sampler, options.span, options.watch.interval);
     let snapshot = runtime()?.block_on(watched)?.last;
     let mut out = std::io::stdout().lock();

@@ -16,10 +16,14 @@ pub(crate) mod kernel;
 pub(crate) mod lockdown;
 #[cfg(test)]
 pub(crate) mod machines;
+pub(crate) mod maps;
+pub(crate) mod memory_filesystems;
+pub(crate) mod move_pages;
 pub(crate) mod numa_maps;
 pub(crate) mod nvidia;
 pub(crate) mod nvml;
 pub(crate) mod own_bpf;
+pub(crate) mod pagemap;
 pub(crate) mod pci;
 pub(crate) mod pid_namespace;
 pub(crate) mod placement;

@@ -1,7 +1,6 @@
-//! Where a process's resident pages lie, from `/proc/PID/numa_maps`; never on a tick.
+//! Where a process's resident pages lie, all of them, from `/proc/PID/numa_maps`; only when somebody asks for it.
 //!
 //! The kernel walks the page tables under the process's lock to write that file: 10 ms for 1 GiB.
-//! [`may_read`] says when that may be asked of a process.
 
 use crate::host::error::Error;
 use crate::host::numa_maps::{self, Sum};
@@ -11,51 +10,6 @@ use model::process::Placement;
 use model::time::Timestamp;
 use procfs::page_size;
 use std::io::{BufRead, BufReader};
-use std::time::Duration;
-
-/// How long after one read of a process the next may follow.
-pub(crate) const SHORTEST_INTERVAL: Duration = Duration::from_secs(10);
-
-/// The largest resident set that is read, bytes: 80 ms of the process's lock.
-pub(crate) const LARGEST_RESIDENT: u64 = 8 << 30;
-
-/// Why a process's placement may not be read now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
-    /// The last read is younger than [`SHORTEST_INTERVAL`].
-    #[error("read {} s ago, at most once in {} s", age.as_secs(), SHORTEST_INTERVAL.as_secs())]
-    TooSoon {
-        /// Time since the last read.
-        age: Duration,
-    },
-    /// The process is larger than [`LARGEST_RESIDENT`].
-    #[error(
-        "{:.1} GiB resident: above {} GiB reading numa_maps would hold the process's lock too long",
-        gib(*resident_bytes), LARGEST_RESIDENT >> 30
-    )]
-    TooLarge {
-        /// Its resident set.
-        resident_bytes: u64,
-    },
-}
-
-/// Whether a process's placement may be read now: its resident set, bytes, and the time since the
-/// last read of it.
-///
-/// # Errors
-/// The reason, to be shown, why not.
-pub(crate) fn may_read(
-    resident_bytes: u64,
-    last_read_age: Option<Duration>,
-) -> Result<(), Refusal> {
-    if resident_bytes > LARGEST_RESIDENT {
-        return Err(Refusal::TooLarge { resident_bytes });
-    }
-    match last_read_age {
-        Some(age) if age < SHORTEST_INTERVAL => Err(Refusal::TooSoon { age }),
-        _ => Ok(()),
-    }
-}
 
 /// Reads and sums all mappings; `None` for a process without any: kernel threads and zombies.
 ///
@@ -119,18 +73,13 @@ impl Sum {
     /// The placement as a snapshot has it.
     pub(crate) fn into_placement(self, taken_at: Timestamp) -> Placement {
         Placement {
-            by_class: None,
             by_node_bytes: Some(self.by_node_bytes),
             by_kind: Some(self.by_kind),
             source: Some("numa_maps".to_owned()),
             taken_at: Some(taken_at),
-            reason: None,
+            ..Placement::default()
         }
     }
-}
-
-fn gib(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 30)
 }
 
 #[cfg(test)]
@@ -139,31 +88,6 @@ mod tests {
     use crate::host::fixture::{Fixture, kernel_thread_stat};
     use crate::host::root::Root;
     use model::process::{ByNode, MemoryKind};
-
-    #[test]
-    fn when_a_read_may_follow() {
-        let second = Duration::from_secs(1);
-        for (resident, age, want) in [
-            (0, None, true),
-            (LARGEST_RESIDENT, None, true),
-            (LARGEST_RESIDENT + 1, None, false),
-            (1, Some(second * 9), false),
-            (1, Some(second * 10), true),
-        ] {
-            assert_eq!(may_read(resident, age).is_ok(), want, "{resident} {age:?}");
-        }
-    }
-
-    #[test]
-    fn a_refusal_is_one_line_with_the_number() {
-        let error = may_read(12 << 30, None).unwrap_err().to_string();
-        assert!(
-            error.starts_with("12.0 GiB resident: above 8 GiB"),
-            "{error}"
-        );
-        let error = may_read(1, Some(Duration::from_secs(3))).unwrap_err();
-        assert_eq!(error.to_string(), "read 3 s ago, at most once in 10 s");
-    }
 
     #[test]
     fn a_file_is_read_with_its_tmpfs_mounts() {

@@ -1,5 +1,8 @@
 //! The few lines of `/proc/PID/status` that numawatch uses.
 
+use model::process::MemoryKind;
+use std::collections::BTreeMap;
+
 /// What `status` tells; a line that the kernel doesn't write is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
@@ -17,9 +20,21 @@ pub(crate) struct Status {
     pub(crate) locked_bytes: Option<u64>,
     /// Memory pinned for devices, bytes: it can't move at all.
     pub(crate) pinned_bytes: Option<u64>,
+    /// The size of its address space, bytes.
+    pub(crate) address_space_bytes: Option<u64>,
+    /// Its resident set by kind, bytes, as the kernel accounts for it; empty for kernel threads and zombies.
+    pub(crate) resident_by_kind: BTreeMap<MemoryKind, u64>,
     /// Its pids, from this procfs's pid namespace inwards; the last is its own view.
     pub(crate) pids_by_namespace: Vec<u32>,
 }
+
+/// The lines that tell the resident set, and the kind of memory that each counts.
+const RESIDENT: [(&str, MemoryKind); 4] = [
+    ("RssAnon", MemoryKind::Anonymous),
+    ("RssFile", MemoryKind::File),
+    ("RssShmem", MemoryKind::Shared),
+    ("HugetlbPages", MemoryKind::Huge),
+];
 
 /// Picks the lines; unknown ones are skipped.
 pub(crate) fn parse(text: &str) -> Status {
@@ -28,7 +43,13 @@ pub(crate) fn parse(text: &str) -> Status {
         let value = value.trim();
         let first = || value.split_ascii_whitespace().next()?.parse::<u64>().ok();
         let first_u32 = || first().and_then(|n| u32::try_from(n).ok());
+        if let Some((_, kind)) = RESIDENT.iter().find(|(line, _)| *line == name) {
+            let bytes = first().map(|kib| kib * 1024);
+            status.resident_by_kind.extend(bytes.map(|b| (*kind, b)));
+            continue;
+        }
         match name {
+            "VmSize" => status.address_space_bytes = first().map(|kib| kib * 1024),
             "Tgid" => status.tgid = first_u32(),
             "Uid" => status.uid = first_u32(),
             "Cpus_allowed_list" => status.cpus_allowed = Some(value.to_owned()),
@@ -55,7 +76,8 @@ mod tests {
     #[test]
     fn the_lines_of_a_container_process() {
         let text = "Name:\tpython3: serve\nTgid:\t4242\nPid:\t4242\nUid:\t1000\t0\t0\t0\n\
-                    NSpid:\t4242\t17\t1\nVmHWM:\t     512 kB\nVmLck:\t     128 kB\nVmPin:\t    4096 kB\n\
+                    NSpid:\t4242\t17\t1\nVmSize:\t    2048 kB\nRssAnon:\t     256 kB\nRssFile:\t     128 kB\n\
+                    RssShmem:\t       0 kB\nHugetlbPages:\t    4096 kB\nVmHWM:\t     512 kB\nVmLck:\t     128 kB\nVmPin:\t    4096 kB\n\
                     Cpus_allowed:\tff\nCpus_allowed_list:\t0-3,64-67\nMems_allowed_list:\t0-1\n";
         assert_eq!(
             parse(text),
@@ -67,6 +89,13 @@ mod tests {
                 most_resident_bytes: Some(512 * 1024),
                 locked_bytes: Some(128 * 1024),
                 pinned_bytes: Some(4096 * 1024),
+                address_space_bytes: Some(2048 * 1024),
+                resident_by_kind: BTreeMap::from([
+                    (MemoryKind::Anonymous, 256 * 1024),
+                    (MemoryKind::File, 128 * 1024),
+                    (MemoryKind::Shared, 0),
+                    (MemoryKind::Huge, 4096 * 1024),
+                ]),
                 pids_by_namespace: vec![4242, 17, 1],
             }
         );

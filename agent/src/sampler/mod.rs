@@ -9,6 +9,8 @@ pub(crate) mod feed;
 pub(crate) mod placement;
 mod placing;
 mod probe_runs;
+mod strata;
+mod survey;
 mod watched;
 
 use crate::engines::scan::{Found, Scanner};
@@ -67,10 +69,9 @@ pub(crate) struct Options {
     pub(crate) self_test: bool,
     /// NVIDIA's library, when it is another than the driver's.
     pub(crate) nvml: Option<PathBuf>,
+    /// Look at every page for the placement, at the end: `numa_maps`.
+    pub(crate) exact: bool,
 }
-
-/// How long the last snapshot of a span waits for placements that are being read.
-const SETTLE: Duration = Duration::from_secs(5);
 
 /// See the module's doc.
 pub(crate) struct Sampler {
@@ -121,8 +122,11 @@ impl Sampler {
             mut signals,
             refused,
         } = Counting::start(&root, &topology, &slots, &options.attach)?;
-        signals.push(placement::signal(&root));
-        let placement_broken = options.attach.broken.contains(&SignalName::Placement);
+        let find = placement::Options {
+            exact: options.exact,
+            broken: options.attach.broken.contains(&SignalName::Placement),
+        };
+        signals.push(placement::signal(&root, find));
         let self_test = if options.self_test {
             let under = all_under_balancing(&signals, read_numa_balancing(&root)?);
             let mut host = selftest::Host {
@@ -133,7 +137,7 @@ impl Sampler {
                     topology: &topology,
                     signals: &under,
                 },
-                placement_broken,
+                placement_broken: find.broken,
             };
             let report = selftest::run(&mut host);
             signals = signals.iter().map(|s| report.mark(s)).collect();
@@ -143,7 +147,7 @@ impl Sampler {
         };
         let mut sampler = Self {
             scanner: Scanner::new(root.clone(), options.selection, own_pid(&root)),
-            placements: Placements::start(root.clone(), !options.keep_ended, placement_broken)?,
+            placements: Placements::start(root.clone(), options.keep_ended, find)?,
             devices: Devices::start(root.clone(), options.nvml),
             host: read_host(&root)?,
             cpu_times: read_cpu_times(&root)?,
@@ -213,9 +217,7 @@ impl Sampler {
         };
         let mut processes = Vec::with_capacity(self.watched.len());
         for watched in self.watched.values_mut() {
-            let placement = self
-                .placements
-                .of(watched.id(), watched.resident_bytes(), now);
+            let placement = self.placements.of(watched.id(), watched.resident_bytes());
             processes.push(watched.report(
                 &mut self.ledger,
                 &meaning,
@@ -266,9 +268,9 @@ impl Sampler {
     /// # Errors
     /// As [`Self::tick`].
     pub(crate) fn finish(&mut self) -> Result<Snapshot> {
-        self.placements.read_now();
+        self.placements.find_now();
         let busy = self.tick()?.topology;
-        self.placements.settle(SETTLE);
+        self.placements.settle();
         let ended = std::mem::take(&mut self.ended);
         let mut snapshot = self.tick()?;
         // The time since the tick above is too short for ticks of the kernel's clock.

@@ -1,9 +1,14 @@
-//! Reads placements on a thread of its own, so that a tick never waits for the kernel's walk of a page table.
+//! Where processes' memory lies, found out on a thread of its own, so that a tick never waits for the kernel.
+//!
+//! The thread takes at most a twentieth of a CPU: with many processes each is refreshed more rarely.
 
+use super::survey::{Effort, Ground, Survey};
+use crate::host::error::Error;
 use crate::host::numa_maps::Sum;
-use crate::host::placement::{SHORTEST_INTERVAL, is_available, may_read, read_placement};
+use crate::host::placement::{is_available, read_placement};
 use crate::host::process::ProcessDir;
 use crate::host::root::Root;
+use crate::selftest::sys::cpu_time_ns;
 use anyhow::{Context, Result};
 use model::process::Placement;
 use model::signal::{Mechanism, Signal, SignalName, SignalState};
@@ -16,72 +21,97 @@ use std::time::{Duration, Instant, SystemTime};
 /// (pid, start time).
 type Id = (u32, u64);
 
+/// How long the last snapshot of a span waits for placements.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// How much longer than its work the thread rests.
+const REST: u32 = 19;
+
+/// The longest rest.
+const LONGEST_REST: Duration = Duration::from_secs(1);
+
+/// How placements are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// At the end only, by reading `numa_maps`: the kernel then looks at every page.
+    pub(crate) exact: bool,
+    /// Tell of no memory, so that the self-test has something to find.
+    pub(crate) broken: bool,
+}
+
+/// What the thread is asked for.
+enum Request {
+    /// A process's placement, with this effort.
+    Find(Id, Effort),
+    /// To let go of what it knows of one.
+    Forget(Id),
+}
+
 /// What is known of each process's placement.
-pub(crate) struct Placements {
-    requests: Sender<Id>,
+pub(super) struct Placements {
+    requests: Sender<Request>,
     results: Receiver<(Id, Placement)>,
     known: HashMap<Id, Known>,
-    available: bool,
-    /// Whether to read; a snapshot at the end of a span reads at the end only, where its other numbers are from.
-    reading: bool,
+    unavailable: Option<&'static str>,
+    when: When,
+}
+
+/// A snapshot at the end of a span finds placements at the end only, where its other numbers are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    EachTick,
+    AtTheEnd,
+    /// It is the end: to be complete by then.
+    Now(Instant),
 }
 
 #[derive(Default)]
 struct Known {
-    asked_ns: Option<u64>,
-    waiting: bool,
+    /// Requests that have no answer yet.
+    waiting: u32,
     placement: Placement,
 }
 
 impl Placements {
     /// Starts the thread; it ends when this is dropped.
-    pub(super) fn start(root: Root, reading: bool, broken: bool) -> Result<Self> {
-        let (requests, inbox) = channel::<Id>();
+    pub(super) fn start(root: Root, at_the_end: bool, options: Options) -> Result<Self> {
+        let (requests, inbox) = channel();
         let (outbox, results) = channel();
-        let available = is_available(&root);
+        let unavailable = unavailable(&root, options.exact);
         thread::Builder::new()
             .name("placement".to_owned())
-            .spawn(move || {
-                for id in inbox {
-                    if outbox.send((id, read(&root, id, broken))).is_err() {
-                        break;
-                    }
-                }
-            })
-            .context("cannot start the thread that reads placements")?;
+            .spawn(move || work(root, options, &inbox, &outbox))
+            .context("cannot start the thread that finds placements")?;
+        let when = if at_the_end || options.exact {
+            When::AtTheEnd
+        } else {
+            When::EachTick
+        };
         Ok(Self {
             requests,
             results,
             known: HashMap::new(),
-            available,
-            reading,
+            unavailable,
+            when,
         })
     }
 
-    /// Reads one process's now; it blocks.
-    pub(crate) fn read(root: &Root, pid: u32, broken: bool) -> Placement {
-        match ProcessDir::open(root, pid).and_then(|dir| dir.stat()) {
-            Ok(stat) => read(root, (pid, stat.start_time), broken),
-            Err(error) => unknown(&error.to_string()),
-        }
+    /// From now on, completely.
+    pub(super) fn find_now(&mut self) {
+        self.when = When::Now(Instant::now() + SETTLE);
     }
 
-    /// Reads from now on.
-    pub(super) fn read_now(&mut self) {
-        self.reading = true;
-    }
-
-    /// Takes over what the thread has read since.
+    /// Takes over what the thread has found since.
     pub(super) fn collect(&mut self) {
         while let Ok(result) = self.results.try_recv() {
             self.take(result);
         }
     }
 
-    /// Waits for what was asked, at most this long.
-    pub(super) fn settle(&mut self, at_most: Duration) {
-        let until = Instant::now() + at_most;
-        while self.known.values().any(|k| k.waiting) {
+    /// Waits for what was asked, not for ever.
+    pub(super) fn settle(&mut self) {
+        let until = Instant::now() + SETTLE + LONGEST_REST;
+        while self.known.values().any(|k| k.waiting > 0) {
             match self
                 .results
                 .recv_timeout(until.saturating_duration_since(Instant::now()))
@@ -90,62 +120,140 @@ impl Placements {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
+        for known in self.known.values_mut().filter(|k| k.waiting > 0) {
+            known.placement = unknown("it took too long to find out");
+        }
+        // What is known now is what the last snapshot says.
+        self.when = When::AtTheEnd;
     }
 
     fn take(&mut self, (id, placement): (Id, Placement)) {
         if let Some(known) = self.known.get_mut(&id) {
-            known.waiting = false;
+            known.waiting = known.waiting.saturating_sub(1);
             known.placement = placement;
         }
     }
 
-    /// The newest placement of a process, and a request for the next when it is due.
-    pub(super) fn of(&mut self, id: Id, resident_bytes: Option<u64>, now_ns: u64) -> Placement {
-        let known = self.known.entry(id).or_default();
-        if !self.available {
-            return unknown("this kernel has no /proc/PID/numa_maps (CONFIG_NUMA)");
+    /// The newest placement of a process, and a request for the next.
+    pub(super) fn of(&mut self, id: Id, resident_bytes: Option<u64>) -> Placement {
+        if let Some(why) = self.unavailable {
+            return unknown(why);
         }
-        let Some(resident_bytes) = resident_bytes else {
+        let known = self.known.entry(id).or_default();
+        if resident_bytes.is_none() {
             if known.placement.source.is_none() {
                 known.placement = unknown("the process ended before its memory was read");
             }
             return known.placement.clone();
-        };
-        if !self.reading {
-            return known.placement.clone();
         }
-        let age = known
-            .asked_ns
-            .map(|asked| Duration::from_nanos(now_ns.saturating_sub(asked)));
-        match may_read(resident_bytes, None) {
-            Err(refusal) => {
-                // What was read when it was smaller says nothing of it now.
-                known.placement = unknown(&refusal.to_string());
-            }
-            Ok(()) if !known.waiting && age.is_none_or(|age| age >= SHORTEST_INTERVAL) => {
-                known.asked_ns = Some(now_ns);
-                known.waiting = self.requests.send(id).is_ok();
-            }
-            Ok(()) => {}
+        let effort = match self.when {
+            When::EachTick => Some(Effort::Slice),
+            When::AtTheEnd => None,
+            When::Now(until) => Some(Effort::Complete(until)),
+        };
+        // What is wanted at the end is wanted whatever is under way.
+        let may_ask = known.waiting == 0 || matches!(self.when, When::Now(_));
+        if let Some(effort) = effort.filter(|_| may_ask)
+            && self.requests.send(Request::Find(id, effort)).is_ok()
+        {
+            known.waiting += 1;
         }
         known.placement.clone()
     }
 
     /// Forgets a process.
     pub(super) fn forget(&mut self, id: Id) {
-        self.known.remove(&id);
+        if self.known.remove(&id).is_some() {
+            // A thread that has ended has forgotten too.
+            let _ = self.requests.send(Request::Forget(id));
+        }
     }
 }
 
-/// A broken one tells of no memory, so that the self-test has something to find.
-fn read(root: &Root, (pid, start_time): Id, broken: bool) -> Placement {
+/// The thread's: does what it is asked until nobody asks any more.
+fn work(root: Root, options: Options, inbox: &Receiver<Request>, outbox: &Sender<(Id, Placement)>) {
+    let ground = Ground::new(root);
+    let mut surveys: HashMap<Id, Survey> = HashMap::new();
+    for request in inbox {
+        let (id, effort) = match request {
+            Request::Find(id, effort) => (id, effort),
+            Request::Forget(id) => {
+                surveys.remove(&id);
+                continue;
+            }
+        };
+        let began = cpu_time_ns();
+        let placement = if options.exact {
+            exactly(ground.root(), id, options.broken)
+        } else {
+            let survey = surveys.entry(id).or_insert_with(|| Survey::new(id));
+            told(survey.refresh(&ground, effort, options.broken))
+        };
+        if outbox.send((id, placement)).is_err() {
+            break;
+        }
+        if matches!(effort, Effort::Slice) {
+            let took = Duration::from_nanos(cpu_time_ns().saturating_sub(began));
+            thread::sleep((took * REST).min(LONGEST_REST));
+        }
+    }
+}
+
+/// One process's placement, completely and now, without a thread; it blocks.
+pub(crate) fn find(root: &Root, pid: u32, broken: bool) -> Placement {
+    match ProcessDir::open(root, pid).and_then(|dir| dir.stat()) {
+        Ok(stat) => {
+            let effort = Effort::Complete(Instant::now() + SETTLE);
+            let mut survey = Survey::new((pid, stat.start_time));
+            told(survey.refresh(&Ground::new(root.clone()), effort, broken))
+        }
+        Err(error) => unknown(&error.to_string()),
+    }
+}
+
+/// One process's refreshes, one after the other and without rest, with the CPU time of each: what the bench measures.
+pub(crate) struct Refreshes {
+    ground: Ground,
+    survey: Survey,
+}
+
+impl Refreshes {
+    /// Of a process.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn of(root: &Root, pid: u32) -> Result<Self, Error> {
+        let stat = ProcessDir::open(root, pid)?.stat()?;
+        Ok(Self {
+            ground: Ground::new(root.clone()),
+            survey: Survey::new((pid, stat.start_time)),
+        })
+    }
+
+    /// The next one: CPU time, nanoseconds, and what it found.
+    pub(crate) fn next(&mut self) -> (u64, Placement) {
+        let began = cpu_time_ns();
+        let found = self.survey.refresh(&self.ground, Effort::Slice, false);
+        let took = cpu_time_ns().saturating_sub(began);
+        (took, told(found))
+    }
+}
+
+fn exactly(root: &Root, (pid, start_time): Id, broken: bool) -> Placement {
     let dir = match ProcessDir::open(root, pid) {
         Ok(dir) if dir.stat().is_ok_and(|stat| stat.start_time == start_time) => dir,
         _ => return unknown("the process has ended"),
     };
-    match read_placement(&dir) {
-        Ok(Some(_)) if broken => Sum::default().into_placement(Timestamp(SystemTime::now())),
-        Ok(Some(sum)) => sum.into_placement(Timestamp(SystemTime::now())),
+    let sum = read_placement(&dir).map(|sum| {
+        let sum = sum.map(|sum| if broken { Sum::default() } else { sum });
+        sum.map(|sum| sum.into_placement(Timestamp(SystemTime::now())))
+    });
+    told(sum)
+}
+
+fn told(found: Result<Option<Placement>, Error>) -> Placement {
+    match found {
+        Ok(Some(placement)) => placement,
         Ok(None) => unknown("the process has no memory of its own"),
         Err(error) if error.is_gone() => unknown("the process has ended"),
         Err(error) => unknown(&error.to_string()),
@@ -159,19 +267,34 @@ fn unknown(reason: &str) -> Placement {
     }
 }
 
-/// How this host tells placements.
-pub(super) fn signal(root: &Root) -> Signal {
+/// Why this kernel tells no placements.
+fn unavailable(root: &Root, exact: bool) -> Option<&'static str> {
     if !is_available(root) {
-        return Signal::unavailable(
-            SignalName::Placement,
-            "this kernel has no /proc/PID/numa_maps (CONFIG_NUMA)",
-        );
+        Some("this kernel has no NUMA (CONFIG_NUMA)")
+    } else if !exact && !root.proc("self/pagemap").exists() {
+        Some(
+            "this kernel has no /proc/PID/pagemap (CONFIG_PROC_PAGE_MONITOR); snapshot --exact does without",
+        )
+    } else {
+        None
     }
+}
+
+/// How this host tells placements.
+pub(super) fn signal(root: &Root, options: Options) -> Signal {
+    if let Some(why) = unavailable(root, options.exact) {
+        return Signal::unavailable(SignalName::Placement, why);
+    }
+    let target = if options.exact {
+        "/proc/PID/numa_maps"
+    } else {
+        "/proc/PID/pagemap, move_pages"
+    };
     Signal {
         name: SignalName::Placement,
         state: SignalState::Attached,
         mechanism: Some(Mechanism::Procfs),
-        target: Some("/proc/PID/numa_maps".to_owned()),
+        target: Some(target.to_owned()),
         reason: None,
     }
 }

@@ -8,7 +8,7 @@ mod driver;
 mod events;
 mod plan;
 pub(crate) mod process;
-mod sys;
+pub(crate) mod sys;
 
 use crate::host::process::ProcessDir;
 use crate::host::root::Root;
@@ -18,7 +18,7 @@ use crate::probes::ledger::{Ledger, ProcessAccount, ThreadId};
 use crate::probes::procfs_threads::ProcfsThreads;
 use crate::probes::running::Owner;
 use crate::probes::source::Source;
-use crate::sampler::placement::Placements;
+use crate::sampler::placement;
 use anyhow::{Context, Result};
 use child::Task;
 use model::process::{ByNode, MemoryKind, Placement};
@@ -139,14 +139,14 @@ fn events(host: &mut Host<'_>, watched: &mut Vec<Counted>) -> Result<(Truth, See
     }
 
     let process = Process::start(&Task::Touch(plan), PATIENCE)?;
-    let before = Placements::read(host.root, process.pid, host.placement_broken);
+    let before = placement::find(host.root, process.pid, host.placement_broken);
     let mut touching = follow(host, watched, process)?;
     let until = Instant::now() + PATIENCE;
     let mut told: Truth = touching.0.answer(until)?;
     (told.cpu_time_ns_by_node, told.under_way_ns) = touching.0.answer(until)?;
     truth.add(told);
     asleep(host.root, touching.0.pid);
-    let after = Placements::read(host.root, touching.0.pid, host.placement_broken);
+    let after = placement::find(host.root, touching.0.pid, host.placement_broken);
     let mut ledger = Ledger::default();
     read(host, &mut ledger, watched)?;
     let account = ledger.process(touching.1).clone();

@@ -1,5 +1,6 @@
 //! All that is known of one process, as one long page.
 
+use super::classes;
 use super::matrix;
 use super::page::rule;
 use super::placing;
@@ -126,13 +127,20 @@ impl Page<'_> {
 
     /// Where it runs and where its memory lies: a row for each node, so that any number fits.
     fn by_node(&self) -> Vec<Line<'static>> {
-        const COLUMN: usize = 9;
+        /// The two of CPU time, then the bytes, which may be marked as an estimate.
+        const WIDTHS: [usize; 7] = [9, 9, 10, 10, 10, 10, 10];
         let process = self.row.now;
         let mut lines = vec![rule("by node", self.width, self.theme)];
         let titles = [
             "CPU now", "CPU time", "MEMORY", "anon", "file", "shared", "huge",
         ];
-        let titles: String = titles.iter().map(|t| text::right(t, COLUMN)).collect();
+        let in_columns = |cells: &[String]| -> String {
+            let cells = cells.iter().zip(WIDTHS);
+            cells
+                .map(|(cell, width)| text::right(cell, width))
+                .collect()
+        };
+        let titles = in_columns(&titles.map(str::to_owned));
         lines.push(Line::from(self.theme.span(
             format!("  {}{titles}", text::left("NODE", 10)),
             Tone::Strong,
@@ -155,6 +163,8 @@ impl Page<'_> {
             kind(MemoryKind::Shared),
             kind(MemoryKind::Huge),
         ];
+        let mark = classes::mark(&process.placement);
+        let memory = |bytes| format!("{mark}{}", format::bytes(bytes));
         for id in self.node_ids() {
             let mut numbers = vec![
                 format::or_dash(rate(id), format::cpu),
@@ -162,15 +172,12 @@ impl Page<'_> {
                     at(process.cpu_time_ns_by_node.as_ref(), id),
                     format::duration,
                 ),
-                format::or_dash(
-                    at(process.placement.by_node_bytes.as_ref(), id),
-                    format::bytes,
-                ),
+                format::or_dash(at(process.placement.by_node_bytes.as_ref(), id), memory),
             ];
             for kind in &kinds {
-                numbers.push(format::or_dash(at(kind.as_ref(), id), format::bytes));
+                numbers.push(format::or_dash(at(kind.as_ref(), id), memory));
             }
-            let numbers: String = numbers.iter().map(|n| text::right(n, COLUMN)).collect();
+            let numbers = in_columns(&numbers);
             let glyph = self.nodes.glyph(id);
             lines.push(Line::from(vec![
                 Span::raw("  "),
@@ -182,6 +189,14 @@ impl Page<'_> {
             ]));
         }
         let placement = &process.placement;
+        let ids = self.node_ids();
+        lines.extend(classes::lines(
+            placement,
+            &ids,
+            &self.nodes,
+            self.theme,
+            self.width,
+        ));
         let mut source = format!(
             "placement: {}",
             format::or_dash(placement.source.as_deref(), text::clean)
@@ -189,6 +204,7 @@ impl Page<'_> {
         if let Some(taken) = placement.taken_at {
             let _ = write!(source, ", read at {}", format::clock(taken.0));
         }
+        source.push_str(&classes::trust(placement));
         if let Some(reason) = &placement.reason {
             let _ = write!(source, " ({})", text::clean(reason));
         }

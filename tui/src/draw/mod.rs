@@ -1,6 +1,7 @@
 //! Paints the state; decides nothing.
 
 mod cells;
+mod classes;
 mod detail;
 mod footer;
 mod header;

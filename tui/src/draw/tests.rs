@@ -409,6 +409,24 @@ fn the_detail_and_the_signals_fit_their_width_and_line_up() {
 }
 
 #[test]
+fn the_detail_says_what_memory_holds_where_and_how_sure_that_is() {
+    let size = (100, 60);
+    let mut app = two_nodes(size);
+    press(&mut app, Key::Enter);
+    let lines = plain(&mut app, size);
+    for text in [
+        "HOLDS",
+        "weights",
+        "large anonymous",
+        "~ a sample, 95 %: node 0 ±150 MiB",
+    ] {
+        assert!(has(&lines, text), "{text}: {lines:#?}");
+    }
+    let weights = lines.iter().find(|line| line.contains("weights  "));
+    assert!(weights.is_some_and(|line| line.contains('~')), "{lines:#?}");
+}
+
+#[test]
 fn a_wide_header_says_what_the_probes_cost_by_estimate() {
     let size = (200, 50);
     let lines = plain(&mut two_nodes(size), size);

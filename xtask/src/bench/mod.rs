@@ -5,6 +5,7 @@ mod figures;
 mod gauge;
 mod guest;
 mod host;
+mod placement;
 mod table;
 mod tracefs;
 
@@ -17,7 +18,7 @@ use clap::Subcommand;
 use crate::{command, ebpf, product, say, workspace};
 use host::Tools;
 
-/// Measures what numawatch's programs cost.
+/// Measures what numawatch costs.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -27,6 +28,7 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum What {
     Probes(Probes),
+    Placement(placement::Args),
 }
 
 /// Each program under its own load: nanoseconds above an empty program, beside bpftrace, and how much slower the load gets.
@@ -54,7 +56,13 @@ struct Probes {
 
 /// Measures; status 1 when a target is missed.
 pub(crate) fn main(args: &Args) -> Result<ExitCode> {
-    let What::Probes(args) = &args.what;
+    match &args.what {
+        What::Probes(args) => probes(args),
+        What::Placement(args) => placement::main(args),
+    }
+}
+
+fn probes(args: &Probes) -> Result<ExitCode> {
     if !command::is_root() {
         bail!("measuring loads eBPF programs: become root, then type this again");
     }
@@ -93,10 +101,18 @@ fn tools() -> Result<Tools> {
 }
 
 fn build_gauge() -> Result<PathBuf> {
-    say::step("Building gauge", || {
+    build_of_tests("gauge")
+}
+
+fn build_workload() -> Result<PathBuf> {
+    build_of_tests("workload")
+}
+
+fn build_of_tests(name: &str) -> Result<PathBuf> {
+    say::step(&format!("Building {name}"), || {
         let mut cargo = command::cargo();
-        cargo.args(["build", "--quiet", "--package", "tests", "--bin", "gauge"]);
+        cargo.args(["build", "--quiet", "--package", "tests", "--bin", name]);
         command::run(&mut cargo)
     })?;
-    Ok(workspace::target().join("debug/gauge"))
+    Ok(workspace::target().join("debug").join(name))
 }

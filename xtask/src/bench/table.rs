@@ -17,8 +17,16 @@ pub(crate) struct Line {
 pub(crate) enum Unit {
     /// Nanoseconds.
     Nanoseconds,
+    /// Milliseconds.
+    Milliseconds,
+    /// How many.
+    Number,
     /// A ratio.
     Times,
+    /// A ratio, in percent.
+    Share,
+    /// A difference of two such.
+    Points,
     /// More than without, in percent.
     Percent,
 }
@@ -27,7 +35,11 @@ impl Unit {
     fn text(self, value: f64) -> String {
         match self {
             Self::Nanoseconds => format!("{value:.0} ns"),
+            Self::Milliseconds => format!("{value:.2} ms"),
+            Self::Number => format!("{value:.0}"),
             Self::Times => format!("{value:.2}"),
+            Self::Share => format!("{value:.1} %"),
+            Self::Points => format!("{value:.2} points"),
             Self::Percent => format!("{value:+.1} %"),
         }
     }

@@ -13,6 +13,7 @@ mod fork;
 mod inherited;
 mod moves;
 mod pin;
+mod place;
 mod region;
 mod shared;
 mod spin;
@@ -78,6 +79,8 @@ enum Command {
     Balance(balance::Balance),
     /// Pages that io_uring pins.
     Pin(pin::Pin),
+    /// Memory of several kinds that stays on its nodes.
+    Place(place::Place),
     /// Pages that a GPU's driver allocates.
     Drm(drm::Drm),
     /// Pages touched under the policy that it was started with.
@@ -112,6 +115,7 @@ fn run(options: &Options) -> Result<()> {
         Command::Children(command) => command.run(stage),
         Command::Balance(command) => command.run(stage),
         Command::Pin(command) => command.run(stage),
+        Command::Place(command) => command.run(stage),
         Command::Drm(command) => command.run(stage),
         Command::Inherited(command) => command.run(),
     }

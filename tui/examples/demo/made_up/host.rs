@@ -97,7 +97,9 @@ pub(super) fn signals(balancing: bool) -> Vec<Signal> {
             SignalName::DriverAlloc => {
                 Signal::unavailable(name, "no GPU or RDMA device on this host")
             }
-            SignalName::Placement => attached(name, Mechanism::Procfs, "/proc/PID/numa_maps"),
+            SignalName::Placement => {
+                attached(name, Mechanism::Procfs, "/proc/PID/pagemap, move_pages")
+            }
             _ if !balancing => Signal::unavailable(name, "kernel.numa_balancing is 0"),
             SignalName::Hint => attached(name, Mechanism::Fentry, "task_numa_fault"),
             SignalName::Migration => {

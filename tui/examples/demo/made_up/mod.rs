@@ -3,6 +3,7 @@
 mod host;
 
 use host::{devices_used, gpu, node, signals};
+use model::mapping::MemoryClass;
 use model::policy::Placing;
 use model::process::{
     ByNode, HintCounter, MemoryKind, MigrationPair, Migrations, MovePair, Moves, NodePages, Pinned,
@@ -145,17 +146,7 @@ fn process(habits: &Habits, tick: u64) -> Process {
         scan_cpu_time_ns: habits.hint.then_some(seconds * 3_600_000),
         pinned: Pinned::default(),
         driver_allocated_pages: NodePages::default(),
-        placement: Placement {
-            by_class: None,
-            by_node_bytes: Some(memory.clone()),
-            by_kind: Some(BTreeMap::from([
-                (MemoryKind::Anonymous, anonymous),
-                (MemoryKind::File, files),
-            ])),
-            source: Some("numa_maps".to_owned()),
-            taken_at: Some(at(tick / 10 * 10)),
-            reason: None,
-        },
+        placement: placement(&memory, anonymous, files, tick),
         resident_bytes: Some(memory.values().sum()),
         policy: habits.policy.map(str::to_owned),
         cpus_allowed: Some("0-95".to_owned()),
@@ -165,6 +156,25 @@ fn process(habits: &Habits, tick: u64) -> Process {
         devices: devices_used(&habits.gpus),
         devices_reason: None,
         threads: threads(habits, &cpu),
+    }
+}
+
+fn placement(memory: &ByNode, anonymous: ByNode, files: ByNode, tick: u64) -> Placement {
+    Placement {
+        by_node_bytes: Some(memory.clone()),
+        margin_by_node_bytes: Some(memory.keys().map(|node| (*node, 150 << 20)).collect()),
+        by_class: Some(BTreeMap::from([
+            (MemoryClass::LargeAnonymous, anonymous.clone()),
+            (MemoryClass::Weights, files.clone()),
+        ])),
+        by_kind: Some(BTreeMap::from([
+            (MemoryKind::Anonymous, anonymous),
+            (MemoryKind::File, files),
+        ])),
+        coverage: Some(1.0),
+        source: Some("move_pages".to_owned()),
+        taken_at: Some(at(tick)),
+        reason: None,
     }
 }
 
