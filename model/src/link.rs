@@ -1,6 +1,6 @@
 //! What lies between two devices, in the words of `nvidia-smi topo -m`.
 
-use crate::devices::{Device, DeviceKind};
+use crate::devices::Device;
 use serde::Serialize;
 use std::fmt;
 
@@ -135,15 +135,10 @@ pub fn matrix(devices: &[Device]) -> Matrix {
     }
 }
 
-/// Whether a kind computes, rather than connects.
-#[must_use]
-pub fn computes(kind: DeviceKind) -> bool {
-    matches!(kind, DeviceKind::Gpu | DeviceKind::Accelerator)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::devices::DeviceKind;
     use crate::devices::tests::device;
 
     /// Its node, root complex, and bridges from the root port down.
