@@ -138,7 +138,6 @@ pub fn matrix(devices: &[Device]) -> Matrix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::devices::DeviceKind;
     use crate::devices::tests::device;
 
     /// Its node, root complex, and bridges from the root port down.
