@@ -116,7 +116,8 @@ fn accounted(mm: *const u8, member: u32) {
     // SAFETY: this thread's own state.
     let (pages, node, swap) = unsafe {
         let pages = u64::from((*thread).pending_pages);
-        if pages == 0 {
+        // What it does to another address space, as reclaim does, says nothing of its own pages.
+        if pages == 0 || !me.has_mm(mm) {
             return;
         }
         let node = (*thread).pending_node;
@@ -138,9 +139,6 @@ fn accounted(mm: *const u8, member: u32) {
         }
         (pages, node, swap)
     };
-    if !me.has_mm(mm) {
-        return;
-    }
     let kind = match (member, swap) {
         (MM_SWAPENTS, SWAP_COUNTED) => Kind::SwapInAfterAll,
         (_, SWAP_COUNTED) => return,

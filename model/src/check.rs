@@ -124,8 +124,7 @@ fn four(view: &View<'_>, process: &Process, findings: &[Finding]) -> [Answer; 4]
             &["worker-affinity-differs", "threads-wander"],
             match (&process.cpus_allowed, process.threads.is_empty()) {
                 (Some(cpus), false) => Ok(format!(
-                    "{} threads may run on CPUs {cpus}",
-                    process.threads.len()
+                    "nothing says that its threads may leave CPUs {cpus}"
                 )),
                 _ => Err("its threads' affinity can't be read".to_owned()),
             },
@@ -217,7 +216,7 @@ fn device_node(subject: &Subject<'_>, process: &Process) -> Result<String, Strin
 /// Are pinned buffers on the right node, taken after the bind? What was pinned before it was watched can't be told, so a
 /// process that has a GPU and pinned nothing since is no pass.
 fn pinned(subject: &Subject<'_>, process: &Process) -> Result<String, String> {
-    let live = subject.signal_is_trusted(SignalName::Pin);
+    let live = subject.trusts(SignalName::Pin);
     let made = process.pinned.made.pages.filter(|_| live);
     let before = process.pinned.bytes.unwrap_or(0);
     let judged = subject.device_home().is_some() || subject.bound_to().is_some();

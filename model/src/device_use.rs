@@ -1,7 +1,6 @@
 //! Which devices a process uses, from what NVML, its open files and its environment tell.
 
 use crate::devices::{Device, DeviceKind, DeviceUse, DeviceUseSource};
-use crate::link::computes;
 
 /// Variables that say which devices a process may see, and whose devices they count.
 pub const VARIABLES: [(&str, &str); 4] = [
@@ -48,7 +47,7 @@ pub fn uses(devices: &[Device], told: &Told<'_>) -> Vec<DeviceUse> {
         .iter()
         .filter_map(|d| Some(used(d, sure(d)?)))
         .collect();
-    if found.iter().any(|u| !u.label.starts_with("NIC")) {
+    if found.iter().any(|u| u.kind.computes()) {
         return found;
     }
     let hinted = hinted(devices, &told.environment);
@@ -61,6 +60,7 @@ pub fn uses(devices: &[Device], told: &Told<'_>) -> Vec<DeviceUse> {
 fn used(device: &Device, source: DeviceUseSource) -> DeviceUse {
     DeviceUse {
         address: device.address.clone(),
+        kind: device.kind,
         label: device.label.clone(),
         node: device.node,
         source,
@@ -76,7 +76,7 @@ fn hinted<'a>(devices: &'a [Device], environment: &[(&str, String)]) -> Vec<&'a 
         };
         let counted: Vec<&Device> = devices
             .iter()
-            .filter(|d| computes(d.kind) && d.vendor == *vendor)
+            .filter(|d| d.kind.computes() && d.vendor == *vendor)
             .collect();
         for part in value.split(',') {
             // Level Zero adds a tile: `1.0`. CUDA stops at the first that it can't read.

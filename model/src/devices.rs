@@ -117,11 +117,21 @@ pub enum DeviceKind {
     Nic,
 }
 
+impl DeviceKind {
+    /// Whether it computes, rather than connects.
+    #[must_use]
+    pub const fn computes(self) -> bool {
+        matches!(self, Self::Gpu | Self::Accelerator)
+    }
+}
+
 /// A process that has a device open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceUse {
     /// [`Device::address`].
     pub address: String,
+    /// [`Device::kind`].
+    pub kind: DeviceKind,
     /// [`Device::label`].
     pub label: String,
     /// [`Device::node`].

@@ -1,6 +1,6 @@
 //! What lies between two devices, in the words of `nvidia-smi topo -m`.
 
-use crate::devices::{Device, DeviceKind};
+use crate::devices::Device;
 use serde::Serialize;
 use std::fmt;
 
@@ -133,12 +133,6 @@ pub fn matrix(devices: &[Device]) -> Matrix {
         labels: devices.iter().map(|d| d.label.clone()).collect(),
         links: devices.iter().map(row).collect(),
     }
-}
-
-/// Whether a kind computes, rather than connects.
-#[must_use]
-pub fn computes(kind: DeviceKind) -> bool {
-    matches!(kind, DeviceKind::Gpu | DeviceKind::Accelerator)
 }
 
 #[cfg(test)]

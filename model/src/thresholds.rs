@@ -27,6 +27,31 @@ pub struct Thresholds {
     pub busy_share: f64,
 }
 
+impl Thresholds {
+    /// Refuses thresholds that can't be meant.
+    ///
+    /// # Errors
+    /// In words, which one and why.
+    pub fn check(&self) -> Result<(), String> {
+        let shares = [
+            ("remote_from", self.remote_from),
+            ("mixed_from", self.mixed_from),
+            ("scan_share", self.scan_share),
+            ("free_share", self.free_share),
+        ];
+        if let Some((name, value)) = shares.iter().find(|(_, v)| !(0.0..=1.0).contains(v)) {
+            return Err(format!("{name} is a share, 0 to 1, and not {value}"));
+        }
+        if self.mixed_from > self.remote_from {
+            return Err(format!(
+                "mixed_from ({}) is above remote_from ({})",
+                self.mixed_from, self.remote_from
+            ));
+        }
+        Ok(())
+    }
+}
+
 impl Default for Thresholds {
     fn default() -> Self {
         Self {
@@ -40,5 +65,26 @@ impl Default for Thresholds {
             foreign_per_second: 16.0,
             busy_share: 0.2,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_0_to_1_and_mixed_comes_before_remote() {
+        let usual = Thresholds::default();
+        assert_eq!(usual.check(), Ok(()));
+        let wrong = Thresholds {
+            free_share: 7.0,
+            ..usual
+        };
+        assert!(wrong.check().unwrap_err().contains("free_share"));
+        let wrong = Thresholds {
+            remote_from: 0.05,
+            ..usual
+        };
+        assert!(wrong.check().unwrap_err().contains("mixed_from (0.1)"));
     }
 }

@@ -6,7 +6,7 @@ use crate::doctor::text::wrapped;
 use crate::host::cache::read_largest_cache;
 use crate::host::root::Root;
 use crate::logging;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, ensure};
 use model::check::{Report, State, check};
 use model::finding::{Evidence, Finding, Severity};
 use model::findings::View;
@@ -71,15 +71,23 @@ fn exit(worst: State, strict: bool) -> ExitCode {
 fn thresholds(changes: &[(String, f64)]) -> Result<Thresholds> {
     let mut values = serde_json::to_value(Thresholds::default())?;
     for (name, value) in changes {
-        let whole = values.get(name).is_some_and(serde_json::Value::is_u64);
         // An integer's threshold is read as one.
-        values[name] = if whole && value.fract() == 0.0 {
+        let whole = values.get(name).is_some_and(serde_json::Value::is_u64);
+        ensure!(
+            !whole || value.fract() == 0.0,
+            "--threshold: {name} is a whole number, and not {value}"
+        );
+        values[name] = if whole {
             serde_json::from_str(&format!("{value}"))?
         } else {
             (*value).into()
         };
     }
-    serde_json::from_value(values).context("--threshold")
+    let thresholds: Thresholds = serde_json::from_value(values).context("--threshold")?;
+    thresholds
+        .check()
+        .map_err(|why| anyhow!("--threshold: {why}"))?;
+    Ok(thresholds)
 }
 
 fn text(report: &Report, snapshot: &Snapshot) -> String {
@@ -190,6 +198,17 @@ mod tests {
             format!("{error:#}").contains("unknown field `remote`"),
             "{error:#}"
         );
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_in_words() {
+        for (name, value, words) in [
+            ("evidence_pages", 1.5, "is a whole number"),
+            ("free_share", 7.0, "is a share"),
+        ] {
+            let error = thresholds(&[(name.into(), value)]).unwrap_err();
+            assert!(format!("{error:#}").contains(words), "{error:#}");
+        }
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn bind_to(plan: &Plan) -> Result<()> {
             plan.cpu_node
         )
     })?;
-    bind::allocate_on(plan.memory_node).map_err(|error| {
+    bind::allocate_on(Some(plan.memory_node)).map_err(|error| {
         let hint = match error.raw_os_error() {
             Some(libc::EPERM) => {
                 "; in a container it takes CAP_SYS_NICE, or a seccomp profile that allows it"

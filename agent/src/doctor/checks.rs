@@ -114,7 +114,7 @@ fn lockdown(facts: &Facts) -> Check {
             Outcome::Warn,
             format!(
                 "fentry programs are refused (EPERM) though CAP_BPF and CAP_PERFMON are there: lockdown's doing, or \
-                 another security module's{}; boot with lockdown=none to have them",
+                 another security module's{}; a kernel that was not booted with lockdown= or built to be locked down has them",
                 modules(facts)
             ),
         ),

@@ -21,31 +21,32 @@ pub(crate) fn run_on(cpus: &[u32]) -> Result<()> {
     result(done)
 }
 
-/// Takes the caller's memory from this node only (`MPOL_BIND`).
+/// Takes the caller's memory from this node only (`MPOL_BIND`); without one by the kernel's own policy.
 ///
 /// # Errors
 /// The system's: EPERM where a container's seccomp profile forbids it, ENOSYS on a kernel without NUMA.
-pub(crate) fn allocate_on(node: NodeId) -> Result<()> {
-    let mask = mask(&[node]);
-    // SAFETY: the kernel reads as many bits as the mask has.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_set_mempolicy,
-            libc::MPOL_BIND,
-            mask.as_ptr(),
-            // One more than there are bits: the kernel takes one off.
-            mask.len() * 64 + 1,
-        )
+pub(crate) fn allocate_on(node: Option<NodeId>) -> Result<()> {
+    let mask = node.map(|node| mask(&[node]));
+    let (policy, start, bits) = match &mask {
+        Some(mask) => (libc::MPOL_BIND, mask.as_ptr(), mask_bits(mask)),
+        None => (libc::MPOL_DEFAULT, std::ptr::null(), 0),
     };
-    result(done)
+    // SAFETY: the kernel reads as many bits as the mask has.
+    result(unsafe { libc::syscall(libc::SYS_set_mempolicy, policy, start, bits) })
 }
 
-fn mask(bits: &[u32]) -> Vec<u64> {
+/// CPUs or nodes as the kernel's calls take them.
+pub(crate) fn mask(bits: &[u32]) -> Vec<u64> {
     let mut mask = vec![0u64; bits.iter().max().map_or(0, |most| *most as usize / 64) + 1];
     for bit in bits {
         mask[*bit as usize / 64] |= 1 << (bit % 64);
     }
     mask
+}
+
+/// How many bits the memory policy's calls are told that a mask has: one more than it has, since the kernel takes one off.
+pub(crate) fn mask_bits(mask: &[u64]) -> usize {
+    mask.len() * 64 + 1
 }
 
 fn result(done: libc::c_long) -> Result<()> {

@@ -230,7 +230,10 @@ impl Attacher<'_> {
         match self.first(forced::allowed(name, forced)) {
             Ok((rung, stood, refusals)) => standing(name, rung, stood, &refusals),
             Err(why) if why.is_empty() => {
-                let why = format!("no program was to measure {}", name.as_str());
+                let why = format!(
+                    "--mechanism {}=procfs: no program is loaded for it",
+                    name.as_str()
+                );
                 Signal::unavailable(name, why)
             }
             Err(why) => Signal::unavailable(name, why),

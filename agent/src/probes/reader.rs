@@ -96,24 +96,29 @@ impl Reader {
             parent: 0,
             exited: 0,
         };
-        // Before the process itself: whoever is not registered by then counts from its birth.
-        for (tid, run_time_ns) in threads {
-            let thread = registered(tracked.cookie, tgid, *run_time_ns);
-            self.threads.insert(tid, thread, BPF_ANY).with_context(|| {
-                format!("process {tgid} is not watched: the table of threads is full")
-            })?;
-        }
-        let result = self.tracked.insert(tgid, tracked, BPF_ANY);
+        let result = self.register(tgid, tracked, threads);
         if result.is_err() {
             // A thread's row says by itself that its process is watched.
             for (tid, _) in threads {
                 let _ = self.threads.remove(tid);
             }
         }
-        result.with_context(|| {
-            format!("process {tgid} is not watched: the table of processes is full")
-        })?;
-        Ok(tracked)
+        result.map(|()| tracked)
+    }
+
+    /// Threads before the process itself: whoever is not registered by then counts from its birth.
+    fn register(&mut self, tgid: u32, tracked: Tracked, threads: &[(u32, u64)]) -> Result<()> {
+        for (tid, run_time_ns) in threads {
+            let thread = registered(tracked.cookie, tgid, *run_time_ns);
+            self.threads.insert(tid, thread, BPF_ANY).with_context(|| {
+                format!("process {tgid} is not watched: the table of threads is full")
+            })?;
+        }
+        self.tracked
+            .insert(tgid, tracked, BPF_ANY)
+            .with_context(|| {
+                format!("process {tgid} is not watched: the table of processes is full")
+            })
     }
 
     /// Stops counting a process; not its successor of the same pid.

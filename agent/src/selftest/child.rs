@@ -5,7 +5,7 @@
 
 use super::events::{Thread, bound, burn, driver, pin, private, shared, swap, touched};
 use super::plan::{BALANCED_PAGES, BURN_NS, FULL_PAGES, Plan, RESIDENT_PAGES, ROUNDS};
-use super::sys::{PAGE, Region, cpu_time_ns, die_with_parent, run_on};
+use super::sys::{PAGE, Region, allocate_on, cpu_time_ns, die_with_parent, run_on};
 use crate::host::process::own_pid;
 use crate::host::root::Root;
 use crate::host::status;
@@ -41,10 +41,9 @@ const LIFE_S: u32 = 20;
 
 /// Runs until stdin ends.
 pub(crate) fn run() -> Result<()> {
-    // Under a policy that it inherited, NUMA balancing might leave its memory alone.
-    // SAFETY: no mask; MPOL_DEFAULT is 0. Kernels without NUMA refuse it, and then there is nothing to reset.
-    unsafe { libc::syscall(libc::SYS_set_mempolicy, 0, std::ptr::null::<u64>(), 0) };
     die_with_parent(LIFE_S);
+    // Under a policy that it inherited, NUMA balancing might leave its memory alone. A kernel without NUMA has none.
+    let _ = allocate_on(None);
     let task: Task = serde_json::from_str(&line()?).context("the task")?;
     match task {
         Task::Touch(plan) => touch(&plan),

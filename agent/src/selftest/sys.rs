@@ -1,7 +1,8 @@
 //! The system calls that make events on chosen nodes and say where things are. For the self-test's own processes only.
 
-pub(crate) use crate::host::bind::run_on;
+pub(crate) use crate::host::bind::{allocate_on, run_on};
 
+use crate::host::bind::{mask, mask_bits};
 use model::topology::NodeId;
 use std::io::{Error, Result};
 
@@ -42,27 +43,6 @@ pub(crate) fn cpu_time_ns() -> u64 {
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
         + u64::try_from(time.tv_nsec).unwrap_or(0)
-}
-
-/// What the kernel allocates for the caller comes from this node and no other; from wherever without one.
-pub(crate) fn allocate_on(node: Option<NodeId>) -> Result<()> {
-    let mask = node.map(mask_of).transpose()?;
-    let (policy, start, bits) = match &mask {
-        Some(mask) => (libc::MPOL_BIND, mask.as_ptr(), mask.len() * 64 + 1),
-        None => (libc::MPOL_DEFAULT, std::ptr::null(), 0),
-    };
-    // SAFETY: the kernel reads as many bits as the mask has.
-    result(unsafe { libc::syscall(libc::SYS_set_mempolicy, policy, start, bits) })
-}
-
-/// One node as the kernel's calls take nodes.
-fn mask_of(node: NodeId) -> Result<[u64; 16]> {
-    let mut mask = [0; 16];
-    let Some(word) = mask.get_mut(node as usize / 64) else {
-        return Err(Error::from_raw_os_error(libc::EINVAL));
-    };
-    *word = 1 << (node % 64);
-    Ok(mask)
 }
 
 /// Whole pages of memory, unmapped on drop.
@@ -119,7 +99,7 @@ impl Region {
 
     /// Its pages come from this node and no other.
     pub(crate) fn bind(&self, node: NodeId) -> Result<()> {
-        let mask = mask_of(node)?;
+        let mask = mask(&[node]);
         // SAFETY: the mapping is this region's own, and the kernel reads as many bits as the mask has.
         let done = unsafe {
             libc::syscall(
@@ -128,8 +108,7 @@ impl Region {
                 self.bytes(),
                 libc::MPOL_BIND,
                 mask.as_ptr(),
-                // One more than there are bits: the kernel takes one off.
-                mask.len() * 64 + 1,
+                mask_bits(&mask),
                 0,
             )
         };

@@ -21,11 +21,12 @@ fn replicas(view: &View<'_>) -> Vec<Finding> {
         .iter()
         .filter(|p| p.alive && p.engine.is_some())
         .filter_map(|process| {
-            let time = Subject::new(view, process).cpu_time()?;
+            let subject = Subject::new(view, process);
+            let time = subject.cpu_time()?;
             let (node, _) = time.iter().max_by_key(|(_, ns)| **ns)?;
             let most = share(&time, |n| n == *node)? > 1.0 - t.mixed_from;
             let ns: u64 = time.values().sum();
-            let cpus = ns as f64 / Subject::new(view, process).elapsed_ns()? as f64;
+            let cpus = ns as f64 / subject.elapsed_ns()? as f64;
             (most && cpus >= t.busy_share).then_some((process, *node))
         })
         .collect();

@@ -1,10 +1,11 @@
 //! Memory on the wrong node: all of it, the weights, and what can't move.
 
-use super::finding;
-use super::subject::{Home, PAGE, Subject, named, percent, share_away};
+use super::BYTES;
+use super::subject::{Home, PAGE, Subject, list, named, percent, share_away};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::mapping::MemoryClass;
-use crate::process::{ByNode, NodePages};
+use crate::process::ByNode;
+use crate::signal::SignalName;
 use crate::topology::NodeId;
 use std::collections::BTreeSet;
 
@@ -23,37 +24,20 @@ pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
     .collect()
 }
 
-/// Fail or warn, by the share that is away; nothing below.
-fn by_share(subject: &Subject<'_>, away: f64) -> Option<Severity> {
-    let t = subject.view.thresholds;
-    if away >= t.remote_from {
-        Some(Severity::Fail)
-    } else if away >= t.mixed_from {
-        Some(Severity::Warn)
-    } else {
-        None
-    }
-}
-
 fn away_from_gpu(subject: &Subject<'_>) -> Option<Finding> {
     let home = subject.device_home()?;
     let memory = subject.memory()?;
     let away = share_away(memory, &home.nodes)?;
-    let severity = by_share(subject, away)?;
+    let severity = subject.by_share(away)?;
     let summary = format!(
         "{} of its memory is away from {} on {}",
         percent(away),
         home.because,
         named(&home.nodes)
     );
-    let found = finding(
-        "memory-away-from-gpu",
-        Some(subject.pid()),
-        severity,
-        summary,
-    );
+    let found = subject.finds("memory-away-from-gpu", severity, summary);
     Some(
-        by_node(found, "resident", memory, "By", subject.placement_source())
+        found.by_node("resident", memory, BYTES, subject.placement_source())
             .advise(subject.relaunch(&home))
             .advise(migrate(subject, &home, memory))
             .unless("what the GPU reads lies elsewhere than most of the memory, or all of it is in the GPU's own memory"),
@@ -70,8 +54,8 @@ fn migrate(subject: &Subject<'_>, home: &Home, memory: &ByNode) -> String {
     format!(
         "migratepages {} {} {}",
         subject.pid(),
-        super::subject::list(&from),
-        super::subject::list(&home.nodes)
+        list(&from),
+        list(&home.nodes)
     )
 }
 
@@ -83,25 +67,20 @@ fn weights(subject: &Subject<'_>) -> Option<Finding> {
         .as_ref()?
         .get(&MemoryClass::Weights)?;
     let home = subject.home()?;
-    if !subject.is_evidence(weights) {
+    if !subject.trusts(SignalName::Placement) || !subject.is_evidence(weights) {
         return None;
     }
     let away = share_away(weights, &home.nodes)?;
-    let severity = by_share(subject, away)?;
+    let severity = subject.by_share(away)?;
     let summary = format!(
         "{} of its weights lie in the page cache away from {} on {}",
         percent(away),
         home.because,
         named(&home.nodes)
     );
-    let found = finding(
-        "weights-in-remote-page-cache",
-        Some(subject.pid()),
-        severity,
-        summary,
-    );
+    let found = subject.finds("weights-in-remote-page-cache", severity, summary);
     Some(
-        by_node(found, "weights", weights, "By", subject.placement_source())
+        found.by_node("weights", weights, BYTES, subject.placement_source())
             .advise("sync; echo 1 > /proc/sys/vm/drop_caches   # an earlier run read them from the other node")
             .advise(subject.relaunch(&home))
             .unless("the weights are copied to GPU memory once and not read from the host again"),
@@ -111,21 +90,21 @@ fn weights(subject: &Subject<'_>) -> Option<Finding> {
 fn pinned(subject: &Subject<'_>) -> Option<Finding> {
     let made = subject.process.pinned.made.by_node.as_ref()?;
     let bytes = bytes(made);
-    if !subject.is_evidence(&bytes) {
+    if !subject.trusts(SignalName::Pin) || !subject.is_evidence(&bytes) {
         return None;
     }
     // Pins outside the nodes that it is bound to were made before it was bound.
     if let Some(bound) = subject.bound_to() {
         let away = share_away(&bytes, &bound)?;
-        if let Some(severity) = by_share(subject, away) {
+        if let Some(severity) = subject.by_share(away) {
             let summary = format!(
                 "{} of the memory that it pinned is not on {}, to which it is bound: taken before the bind or under another policy, and it cannot move",
                 percent(away),
                 named(&bound)
             );
-            let found = finding("pinned-before-bind", Some(subject.pid()), severity, summary);
+            let found = subject.finds("pinned-before-bind", severity, summary);
             return Some(
-                by_node(found, "pinned", &bytes, "By", "pin")
+                found.by_node("pinned", &bytes, BYTES, "pin")
                     .sure(Confidence::Medium)
                     .advise("bind before the process starts: numawatch launch, or numactl --membind, instead of binding from within")
                     .unless("those buffers are not used for transfers any more: unpinning is not seen"),
@@ -134,58 +113,43 @@ fn pinned(subject: &Subject<'_>) -> Option<Finding> {
     }
     let home = subject.device_home()?;
     let away = share_away(&bytes, &home.nodes)?;
-    let severity = by_share(subject, away)?;
+    let severity = subject.by_share(away)?;
     let summary = format!(
         "{} of the memory that it pinned is away from {} on {}, and cannot move",
         percent(away),
         home.because,
         named(&home.nodes)
     );
-    let found = finding(
-        "pinned-on-wrong-node",
-        Some(subject.pid()),
-        severity,
-        summary,
-    );
+    let found = subject.finds("pinned-on-wrong-node", severity, summary);
     Some(
-        by_node(found, "pinned", &bytes, "By", "pin")
+        found
+            .by_node("pinned", &bytes, BYTES, "pin")
             .advise(subject.relaunch(&home))
             .unless("those buffers serve another device, or were unpinned since: that is not seen"),
     )
 }
 
 fn driver(subject: &Subject<'_>) -> Option<Finding> {
-    let NodePages { by_node: made, .. } = &subject.process.driver_allocated_pages;
-    let bytes = bytes(made.as_ref()?);
+    let bytes = bytes(subject.process.driver_allocated_pages.by_node.as_ref()?);
     let home = subject.device_home()?;
-    if !subject.is_evidence(&bytes) {
+    if !subject.trusts(SignalName::DriverAlloc) || !subject.is_evidence(&bytes) {
         return None;
     }
     let away = share_away(&bytes, &home.nodes)?;
-    by_share(subject, away)?;
+    subject.by_share(away)?;
     let summary = format!(
         "{} of what the driver allocated for it is away from {} on {}, and cannot move",
         percent(away),
         home.because,
         named(&home.nodes)
     );
-    let found = finding(
-        "driver-memory-on-wrong-node",
-        Some(subject.pid()),
-        Severity::Warn,
-        summary,
-    );
+    let found = subject.finds("driver-memory-on-wrong-node", Severity::Warn, summary);
     Some(
-        by_node(
-            found,
-            "allocated by the driver",
-            &bytes,
-            "By",
-            "driver_alloc",
-        )
-        .sure(Confidence::Medium)
-        .advise(subject.relaunch(&home))
-        .unless("it was freed since: this is a flow, not what is there now"),
+        found
+            .by_node("allocated by the driver", &bytes, BYTES, "driver_alloc")
+            .sure(Confidence::Medium)
+            .advise(subject.relaunch(&home))
+            .unless("it was freed since: this is a flow, not what is there now"),
     )
 }
 
@@ -209,14 +173,10 @@ fn locked(subject: &Subject<'_>) -> Option<Finding> {
         home.because,
         named(&home.nodes)
     );
-    let found = finding(
-        "locked-on-wrong-node",
-        Some(subject.pid()),
-        Severity::Warn,
-        summary,
-    );
+    let found = subject.finds("locked-on-wrong-node", Severity::Warn, summary);
     Some(
-        by_node(found, "resident", memory, "By", subject.placement_source())
+        found
+            .by_node("resident", memory, BYTES, subject.placement_source())
             .number("locked", locked as f64, "By", "/proc/PID/status VmLck")
             .sure(Confidence::Medium)
             .advise(subject.relaunch(&home))
@@ -241,7 +201,7 @@ fn gpus_span_sockets(subject: &Subject<'_>) -> Option<Finding> {
         sockets.len()
     );
     Some(
-        finding("gpus-span-sockets", Some(subject.pid()), Severity::Warn, summary)
+        subject.finds("gpus-span-sockets", Severity::Warn, summary)
             .number("sockets of its devices", sockets.len() as f64, "1", "numa_node")
             .sure(Confidence::Medium)
             .advise("numawatch topo   # choose devices of one socket: CUDA_VISIBLE_DEVICES=…")
@@ -271,20 +231,16 @@ fn buys_little(subject: &Subject<'_>) -> Option<Finding> {
         (false, None) => return None,
     };
     let summary = format!("pinning would buy little here: {why}");
-    let mut found = finding(
-        "pinning-buys-little",
-        Some(subject.pid()),
-        Severity::Info,
-        summary,
-    )
-    .number("remote share", remote, "1", "remote_share")
-    .number(
-        "resident",
-        resident as f64,
-        "By",
-        subject.placement_source(),
-    )
-    .sure(Confidence::Medium);
+    let mut found = subject
+        .finds("pinning-buys-little", Severity::Info, summary)
+        .number("remote share", remote, "1", "remote_share")
+        .number(
+            "resident",
+            resident as f64,
+            "By",
+            subject.placement_source(),
+        )
+        .sure(Confidence::Medium);
     if let Some(cache) = fits {
         found = found.number("cache", cache as f64, "By", "/sys/devices/system/cpu");
     }
@@ -293,12 +249,4 @@ fn buys_little(subject: &Subject<'_>) -> Option<Finding> {
 
 fn bytes(pages: &ByNode) -> ByNode {
     pages.iter().map(|(node, n)| (*node, n * PAGE)).collect()
-}
-
-/// A number a node as evidence.
-fn by_node(found: Finding, what: &str, numbers: &ByNode, unit: &str, source: &str) -> Finding {
-    let add = |found: Finding, (node, n): (&NodeId, &u64)| {
-        found.number(format!("{what} on node {node}"), *n as f64, unit, source)
-    };
-    numbers.iter().fold(found, add)
 }

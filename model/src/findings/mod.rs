@@ -12,8 +12,10 @@ mod tests;
 mod threads;
 
 use crate::finding::{Confidence, Evidence, Finding, Severity};
+use crate::process::ByNode;
 use crate::snapshot::Snapshot;
 use crate::thresholds::Thresholds;
+use crate::topology::NodeId;
 pub use subject::{Home, Subject};
 
 /// What the rules look at.
@@ -55,6 +57,11 @@ pub fn of_process(subject: &Subject<'_>) -> Vec<Finding> {
     .concat()
 }
 
+/// Bytes as evidence.
+const BYTES: (&str, f64) = ("By", 1.0);
+/// Nanoseconds as evidence.
+const SECONDS: (&str, f64) = ("s", 1e-9);
+
 /// A finding on its way.
 fn finding(id: &str, pid: Option<u32>, severity: Severity, summary: String) -> Finding {
     Finding {
@@ -78,6 +85,19 @@ impl Finding {
             source: source.to_owned(),
         });
         self
+    }
+
+    /// A number a node, in a unit and what one of the numbers is in it.
+    fn by_node(self, what: &str, numbers: &ByNode, (unit, one): (&str, f64), source: &str) -> Self {
+        let add = |found: Self, (node, n): (&NodeId, &u64)| {
+            found.number(
+                format!("{what} on node {node}"),
+                *n as f64 * one,
+                unit,
+                source,
+            )
+        };
+        numbers.iter().fold(self, add)
     }
 
     fn sure(mut self, confidence: Confidence) -> Self {

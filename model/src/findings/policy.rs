@@ -1,7 +1,7 @@
 //! Policies and cgroups that put memory elsewhere than it should be.
 
-use super::finding;
-use super::subject::{Subject, named, percent, share_away};
+use super::BYTES;
+use super::subject::{Subject, list, named, percent, share_away};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::policy::PolicyMode;
 use crate::topology::NodeId;
@@ -49,7 +49,8 @@ fn is_a_hint(subject: &Subject<'_>) -> Option<Finding> {
         "its memory policy is {word}: a hint that the kernel leaves when the node is full; bind fails loudly instead"
     );
     let home = subject.home();
-    let found = finding("policy-is-a-hint", Some(subject.pid()), severity, summary)
+    let found = subject
+        .finds("policy-is-a-hint", severity, summary)
         .sure(Confidence::Medium)
         .unless("running on with remote memory is better for you than not starting");
     Some(match home {
@@ -83,14 +84,10 @@ fn wrong_node(subject: &Subject<'_>) -> Option<Finding> {
         named(&home.nodes)
     );
     Some(
-        finding(
-            "bound-to-wrong-node",
-            Some(subject.pid()),
-            Severity::Fail,
-            summary,
-        )
-        .advise(subject.relaunch(&home))
-        .unless("the host's memory that it reads has nothing to do with the device"),
+        subject
+            .finds("bound-to-wrong-node", Severity::Fail, summary)
+            .advise(subject.relaunch(&home))
+            .unless("the host's memory that it reads has nothing to do with the device"),
     )
 }
 
@@ -106,26 +103,14 @@ fn late_bind(subject: &Subject<'_>) -> Option<Finding> {
         named(&bound),
         percent(away)
     );
-    let found = finding(
-        "memory-from-before-bind",
-        Some(subject.pid()),
-        Severity::Warn,
-        summary,
-    );
-    let found = memory.iter().fold(found, |found, (node, bytes)| {
-        found.number(
-            format!("resident on node {node}"),
-            *bytes as f64,
-            "By",
-            subject.placement_source(),
-        )
-    });
+    let found = subject.finds("memory-from-before-bind", Severity::Warn, summary);
     Some(
         found
+            .by_node("resident", memory, BYTES, subject.placement_source())
             .advise(format!(
                 "migratepages {} all {}",
                 subject.pid(),
-                super::subject::list(&bound)
+                list(&bound)
             ))
             .advise("bind before the process starts: numawatch launch, or numactl --membind")
             .unless("it is page cache or shared memory that other processes placed"),
@@ -160,14 +145,14 @@ fn cpuset(subject: &Subject<'_>) -> Option<Finding> {
         named(&home.nodes),
         home.because
     );
-    let node = super::subject::list(&home.nodes);
+    let node = list(&home.nodes);
     let cpus = if home.nodes.len() == 1 {
         format!("$(cat /sys/devices/system/node/node{node}/cpulist)")
     } else {
         "<their CPUs>".to_owned()
     };
     Some(
-        finding("cpuset-forbids-gpu-node", Some(subject.pid()), Severity::Fail, summary)
+        subject.finds("cpuset-forbids-gpu-node", Severity::Fail, summary)
             .advise(format!("docker run --cpuset-mems {node} --cpuset-cpus {cpus} …"))
             .advise(format!("systemctl set-property UNIT AllowedMemoryNodes={node}"))
             .unless("the cgroup's bounds keep other tenants apart on purpose: then choose a GPU on an allowed node"),
@@ -206,7 +191,7 @@ fn node_is_full(subject: &Subject<'_>) -> Option<Finding> {
         home.because,
         free >> 20
     );
-    let mut found = finding("node-is-full", Some(subject.pid()), severity, summary).number(
+    let mut found = subject.finds("node-is-full", severity, summary).number(
         format!("free on node {node}"),
         free as f64,
         "By",

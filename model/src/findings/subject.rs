@@ -2,6 +2,7 @@
 
 use super::View;
 use crate::devices::DeviceUseSource;
+use crate::finding::{Finding, Severity};
 use crate::policy::PolicyMode;
 use crate::process::{ByNode, Process};
 use crate::rates;
@@ -50,8 +51,23 @@ impl<'a> Subject<'a> {
     }
 
     /// Whether conclusions may rest on a signal.
-    pub(crate) fn signal_is_trusted(&self, name: SignalName) -> bool {
+    pub(crate) fn trusts(&self, name: SignalName) -> bool {
         self.view.now.signal(name).is_some_and(Signal::is_trusted)
+    }
+
+    /// A finding on this process.
+    pub(super) fn finds(&self, id: &str, severity: Severity, summary: String) -> Finding {
+        super::finding(id, Some(self.pid()), severity, summary)
+    }
+
+    /// Fail or warn, by the share of it that is away; nothing below.
+    pub(super) fn by_share(&self, away: f64) -> Option<Severity> {
+        let t = self.view.thresholds;
+        match away {
+            away if away >= t.remote_from => Some(Severity::Fail),
+            away if away >= t.mixed_from => Some(Severity::Warn),
+            _ => None,
+        }
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -67,7 +83,7 @@ impl<'a> Subject<'a> {
             .process
             .devices
             .iter()
-            .filter(|d| d.source != DeviceUseSource::Environment && !d.label.starts_with("NIC"))
+            .filter(|d| d.source != DeviceUseSource::Environment && d.kind.computes())
             .filter_map(|d| Some((d, d.node?)))
             .collect();
         let mut nodes: BTreeSet<NodeId> = gpus.iter().map(|(_, node)| *node).collect();
@@ -105,7 +121,8 @@ impl<'a> Subject<'a> {
 
     /// CPU time by node within the span, or in all where the span has none.
     pub(super) fn cpu_time(&self) -> Option<ByNode> {
-        let now = self.process.cpu_time_ns_by_node.as_ref()?;
+        let now = self.process.cpu_time_ns_by_node.as_ref();
+        let now = now.filter(|_| self.trusts(SignalName::Sched))?;
         let Some(before) = self.before.and_then(|b| b.cpu_time_ns_by_node.as_ref()) else {
             return Some(now.clone());
         };
@@ -119,7 +136,7 @@ impl<'a> Subject<'a> {
     /// Resident bytes by node; `None` without enough to conclude from.
     pub(super) fn memory(&self) -> Option<&'a ByNode> {
         let memory = self.process.placement.by_node_bytes.as_ref()?;
-        self.is_evidence(memory).then_some(memory)
+        (self.trusts(SignalName::Placement) && self.is_evidence(memory)).then_some(memory)
     }
 
     /// Whether this many bytes are enough to conclude from.
@@ -127,8 +144,15 @@ impl<'a> Subject<'a> {
         bytes.values().sum::<u64>() / PAGE >= self.view.thresholds.evidence_pages
     }
 
-    /// A second's growth of a counter within the span.
-    pub(super) fn rate(&self, counter: impl Fn(&Process) -> Option<u64>) -> Option<f64> {
+    /// A second's growth, within the span, of a counter that a signal gives.
+    pub(super) fn rate(
+        &self,
+        signal: SignalName,
+        counter: impl Fn(&Process) -> Option<u64>,
+    ) -> Option<f64> {
+        if !self.trusts(signal) {
+            return None;
+        }
         let before = counter(self.before?);
         rates::per_second(before, counter(self.process), self.elapsed_ns()?)
     }

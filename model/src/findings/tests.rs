@@ -1,10 +1,11 @@
 //! Each rule with a case that raises it and cases that must not.
 
 use super::*;
-use crate::devices::{DeviceUse, DeviceUseSource};
+use crate::devices::{DeviceKind, DeviceUse, DeviceUseSource};
 use crate::mapping::MemoryClass;
 use crate::policy::{Placing, Policy, PolicyMode};
 use crate::process::{ByNode, MigrationPair, Process, Thread};
+use crate::signal::{Mechanism, Signal, SignalName, SignalState};
 use crate::snapshot::{Coverage, Host, SCHEMA_VERSION};
 use crate::time::Timestamp;
 use crate::topology::{Node, NumaStat, Topology};
@@ -72,6 +73,7 @@ fn policy(mode: PolicyMode, nodes: &[u32]) -> Option<Policy> {
 fn gpu(number: u32, node: Option<u32>) -> DeviceUse {
     DeviceUse {
         address: format!("0000:{number:02x}:00.0"),
+        kind: DeviceKind::Gpu,
         label: format!("GPU{number}"),
         node,
         source: DeviceUseSource::OpenFiles,
@@ -89,6 +91,16 @@ fn thread(name: &str, cpus_allowed: Option<Vec<u32>>) -> Thread {
     }
 }
 
+fn attached(name: SignalName) -> Signal {
+    Signal {
+        name,
+        state: SignalState::Attached,
+        mechanism: Some(Mechanism::Fentry),
+        target: None,
+        reason: None,
+    }
+}
+
 fn snapshot(seconds: u64, processes: Vec<Process>) -> Snapshot {
     Snapshot {
         schema_version: SCHEMA_VERSION,
@@ -96,7 +108,7 @@ fn snapshot(seconds: u64, processes: Vec<Process>) -> Snapshot {
         monotonic_ns: seconds * 1_000_000_000,
         host: Host::default(),
         topology: topology(),
-        signals: Vec::new(),
+        signals: SignalName::ALL.map(attached).to_vec(),
         coverage: Coverage::default(),
         processes,
     }
@@ -299,6 +311,7 @@ fn gpus_span_sockets() {
     silent("gpus-span-sockets", |p| p.devices.push(gpu(1, None)));
     silent("gpus-span-sockets", |p| {
         p.devices.push(DeviceUse {
+            kind: DeviceKind::Nic,
             label: "NIC0".to_owned(),
             ..by_nvml(1, Some(0))
         });
@@ -551,4 +564,53 @@ fn little_free_memory_alone_is_no_warning() {
     };
     let severities: Vec<_> = findings(&view).iter().map(|f| f.severity).collect();
     assert_eq!(severities, [Severity::Info]);
+}
+
+/// A signal that failed its self-test raises nothing.
+#[test]
+fn nothing_rests_on_an_unreliable_signal() {
+    type Change = fn(&mut Process);
+    let cases: [(&str, SignalName, Change); 7] = [
+        ("memory-away-from-gpu", SignalName::Placement, |p| {
+            p.placement.by_node_bytes = memory(&[(0, GIB), (1, 0)]);
+        }),
+        ("pinned-before-bind", SignalName::Pin, |p| {
+            p.pinned.made.by_node = memory(&[(0, 1_000)]);
+        }),
+        (
+            "driver-memory-on-wrong-node",
+            SignalName::DriverAlloc,
+            |p| {
+                p.driver_allocated_pages.by_node = memory(&[(0, 1_000)]);
+            },
+        ),
+        ("threads-away-from-memory", SignalName::Sched, |p| {
+            p.cpu_time_ns_by_node = memory(&[(0, 9), (1, 1)]);
+        }),
+        ("threads-wander", SignalName::Sched, |p| {
+            p.moves.cross_socket = Some(100);
+            p.cpu_time_ns_by_node = memory(&[(0, 5), (1, 5)]);
+        }),
+        ("balancing-scan-is-dear", SignalName::Scan, |p| {
+            p.scan_cpu_time_ns = Some(600_000_000);
+        }),
+        ("pages-move-to-and-fro", SignalName::Migration, |p| {
+            let pair = |from, to| MigrationPair {
+                from,
+                to,
+                pages: 5_000,
+            };
+            p.migrations.by_pair = Some(vec![pair(0, 1), pair(1, 0)]);
+        }),
+    ];
+    for (id, name, change) in cases {
+        let mut process = process();
+        change(&mut process);
+        let mut now = snapshot(10, vec![process]);
+        assert!(ids(&now).contains(&id.to_owned()), "{id}");
+        for signal in now.signals.iter_mut().filter(|s| s.name == name) {
+            signal.state = SignalState::Unreliable;
+        }
+        assert!(!ids(&now).contains(&id.to_owned()), "{id}");
+    }
 }

@@ -1,10 +1,11 @@
 //! Threads on the wrong node, or on no node for long.
 
-use super::finding;
+use super::SECONDS;
 use super::subject::{Subject, named, percent, share, share_away};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::list;
-use crate::process::ByNode;
+use crate::process::Process;
+use crate::signal::SignalName;
 use crate::topology::NodeId;
 use std::collections::BTreeSet;
 
@@ -34,25 +35,17 @@ fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
         return None;
     }
     let away = share_away(&time, &there)?;
-    let severity = match away {
-        away if away >= t.remote_from => Severity::Fail,
-        away if away >= t.mixed_from => Severity::Warn,
-        _ => return None,
-    };
+    let severity = subject.by_share(away)?;
     let summary = format!(
         "its memory is on {}, and its threads ran elsewhere for {} of their time",
         named(&there),
         percent(away)
     );
-    let found = finding(
-        "threads-away-from-memory",
-        Some(subject.pid()),
-        severity,
-        summary,
-    );
+    let found = subject.finds("threads-away-from-memory", severity, summary);
     let pid = subject.pid();
     Some(
-        times(found, &time)
+        found
+            .by_node("CPU time", &time, SECONDS, "sched")
             .number(
                 format!("resident on node {node}"),
                 memory[node] as f64,
@@ -68,7 +61,7 @@ fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
 
 fn wander(subject: &Subject<'_>) -> Option<Finding> {
     let t = subject.view.thresholds;
-    let rate = subject.rate(|p| p.moves.cross_socket)?;
+    let rate = subject.rate(SignalName::Sched, |p| p.moves.cross_socket)?;
     if rate < t.moves_per_second {
         return None;
     }
@@ -83,19 +76,16 @@ fn wander(subject: &Subject<'_>) -> Option<Finding> {
         return None;
     }
     let summary = format!("its threads move between sockets {rate:.1} times a second");
-    let found = finding(
-        "threads-wander",
-        Some(subject.pid()),
-        Severity::Warn,
-        summary,
-    )
-    .number("moves between sockets", rate, "{move}/s", "sched");
+    let found = subject
+        .finds("threads-wander", Severity::Warn, summary)
+        .number("moves between sockets", rate, "{move}/s", "sched");
     let relaunch = match subject.home() {
         Some(home) => subject.relaunch(&home),
         None => format!("numawatch launch --node N -- {}", subject.process.command),
     };
     Some(
-        times(found, &time)
+        found
+            .by_node("CPU time", &time, SECONDS, "sched")
             .advise(relaunch)
             .unless("the process is meant to use the CPUs of both sockets"),
     )
@@ -124,29 +114,25 @@ fn workers(subject: &Subject<'_>) -> Option<Finding> {
         list::format(cpus)
     );
     Some(
-        finding(
-            "worker-affinity-differs",
-            Some(subject.pid()),
-            Severity::Warn,
-            summary,
-        )
-        .number(
-            "such threads",
-            strays.len() as f64,
-            "{thread}",
-            "/proc/PID/task/TID/status",
-        )
-        .advise(format!(
-            "taskset -apc {} {}   # and have the runtime set its thread pool's affinity",
-            list::format(own),
-            subject.pid()
-        ))
-        .unless("the engine places its threads itself, one a core, on purpose"),
+        subject
+            .finds("worker-affinity-differs", Severity::Warn, summary)
+            .number(
+                "such threads",
+                strays.len() as f64,
+                "{thread}",
+                "/proc/PID/task/TID/status",
+            )
+            .advise(format!(
+                "taskset -apc {} {}   # and have the runtime set its thread pool's affinity",
+                list::format(own),
+                subject.pid()
+            ))
+            .unless("the engine places its threads itself, one a core, on purpose"),
     )
 }
 
 fn scan(subject: &Subject<'_>) -> Option<Finding> {
-    let scanned = subject.rate(|p| p.scan_cpu_time_ns)?;
+    let scanned = subject.rate(SignalName::Scan, |p| p.scan_cpu_time_ns)?;
     let time: u64 = subject.cpu_time()?.values().sum();
     let elapsed = subject.elapsed_ns()? as f64 / 1e9;
     let share = scanned * elapsed / time as f64;
@@ -158,9 +144,7 @@ fn scan(subject: &Subject<'_>) -> Option<Finding> {
         percent(share)
     );
     Some(
-        finding(
-            "balancing-scan-is-dear",
-            Some(subject.pid()),
+        subject.finds("balancing-scan-is-dear",
             Severity::Warn,
             summary,
         )
@@ -173,29 +157,23 @@ fn scan(subject: &Subject<'_>) -> Option<Finding> {
 }
 
 fn to_and_fro(subject: &Subject<'_>) -> Option<Finding> {
-    let elapsed = subject.elapsed_ns()? as f64 / 1e9;
-    let pairs = |p: &crate::process::Process| p.migrations.by_pair.clone();
-    let before = pairs(subject.before?)?;
-    let grown = |from: NodeId, to: NodeId, all: &[crate::process::MigrationPair]| -> u64 {
-        all.iter()
-            .filter(|p| (p.from, p.to) == (from, to))
-            .map(|p| p.pages)
-            .sum()
+    let moved = |process: &Process, from: NodeId, to: NodeId| -> Option<u64> {
+        let pairs = process.migrations.by_pair.as_ref()?.iter();
+        let pair = pairs.filter(|p| (p.from, p.to) == (from, to));
+        Some(pair.map(|p| p.pages).sum())
     };
-    let now = pairs(subject.process)?;
-    let there_and_back = now.iter().filter(|p| p.from < p.to).map(|p| {
-        let of = |from, to| grown(from, to, &now).saturating_sub(grown(from, to, &before));
-        of(p.from, p.to).min(of(p.to, p.from))
-    });
-    let rate = there_and_back.sum::<u64>() as f64 / elapsed;
+    let rate_of = |from, to| subject.rate(SignalName::Migration, |p| moved(p, from, to));
+    let pairs = subject.process.migrations.by_pair.as_ref()?.iter();
+    let there_and_back = pairs
+        .filter(|p| p.from < p.to)
+        .filter_map(|p| Some(rate_of(p.from, p.to)?.min(rate_of(p.to, p.from)?)));
+    let rate: f64 = there_and_back.sum();
     if rate < subject.view.thresholds.to_and_fro_per_second {
         return None;
     }
     let summary = format!("NUMA balancing moves {rate:.0} pages a second to and fro between nodes");
     Some(
-        finding(
-            "pages-move-to-and-fro",
-            Some(subject.pid()),
+        subject.finds("pages-move-to-and-fro",
             Severity::Warn,
             summary,
         )
@@ -206,16 +184,4 @@ fn to_and_fro(subject: &Subject<'_>) -> Option<Finding> {
         )
         .unless("the load itself went from one node to the other meanwhile"),
     )
-}
-
-fn times(found: Finding, time: &ByNode) -> Finding {
-    let add = |found: Finding, (node, ns): (&NodeId, &u64)| {
-        found.number(
-            format!("CPU time on node {node}"),
-            *ns as f64 / 1e9,
-            "s",
-            "sched",
-        )
-    };
-    time.iter().fold(found, add)
 }

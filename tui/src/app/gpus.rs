@@ -2,7 +2,6 @@
 
 use super::format;
 use model::devices::{Device, DeviceKind, DeviceUse, DeviceUseSource};
-use model::link::computes;
 use model::process::Process;
 use model::topology::{NodeId, Topology};
 use std::collections::BTreeMap;
@@ -85,7 +84,7 @@ pub(crate) fn forms(process: &Process) -> Vec<String> {
 
 /// A node's GPUs for the strip: `GPU 0 1 2 3`, `GPU 0-7`; `None` where it has none.
 pub(crate) fn of_node(topology: &Topology, node: NodeId) -> Option<String> {
-    let here = |d: &&Device| computes(d.kind) && d.node == Some(node);
+    let here = |d: &&Device| d.kind.computes() && d.node == Some(node);
     let mut numbers: Vec<(bool, u32)> = topology
         .devices
         .iter()
@@ -114,7 +113,7 @@ pub(crate) fn count(topology: &Topology) -> usize {
 
 /// Whether there is anything to show in a column of GPUs.
 pub(crate) fn any(topology: &Topology) -> bool {
-    topology.devices.iter().any(|d| computes(d.kind))
+    topology.devices.iter().any(|d| d.kind.computes())
 }
 
 /// A process's devices in words, and what told: `GPU4 0000:86:00.0 on node 1 (open files)`.
@@ -150,6 +149,11 @@ mod tests {
             .iter()
             .map(|(label, node)| DeviceUse {
                 address: String::new(),
+                kind: if label.starts_with("NIC") {
+                    DeviceKind::Nic
+                } else {
+                    DeviceKind::Gpu
+                },
                 label: (*label).to_owned(),
                 node: *node,
                 source,

@@ -195,7 +195,10 @@ fn cost(pair: Option<&Pair>, width: usize) -> Vec<Part> {
     let probes = rates::per_second(before, agent.probes_time_ns, pair.elapsed_ns().unwrap_or(0));
     let probes = probes.filter(|_| width >= WIDE);
     let probes = probes.map_or_else(String::new, |ns_per_s| {
-        format!(" ~{} CPU", format::cpu(ns_per_s / 1e9))
+        let cpu = format::cpu(ns_per_s / 1e9);
+        // `<0.1 %` says by itself that it is no exact number.
+        let about = if cpu.starts_with('<') { "" } else { "~" };
+        format!(" {about}{cpu} CPU")
     });
     let cost = if width < ROOMY {
         format!("self {cpu} CPU, {resident}")

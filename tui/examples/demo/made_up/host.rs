@@ -62,6 +62,7 @@ pub(super) fn devices_used(gpus: &[usize]) -> Vec<DeviceUse> {
         let device = gpu(*index);
         DeviceUse {
             address: device.address,
+            kind: device.kind,
             label: device.label,
             node: device.node,
             source: DeviceUseSource::OpenFiles,
