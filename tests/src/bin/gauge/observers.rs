@@ -97,9 +97,10 @@ impl Bpftrace {
                     running.stderr_so_far()
                 );
             }
-            // On a quiet machine nobody else has the kernel fault on user memory: these pages are fresh.
-            let mut fresh = vec![0; 1 << 20];
-            let _ = File::open("/dev/zero")?.read(&mut fresh)?;
+            // On a quiet machine nobody else has the kernel fault on user memory: this page is fresh, since malloc
+            // reuses no block above its largest threshold (32 MiB).
+            let mut fresh = vec![0; 64 << 20];
+            let _ = File::open("/dev/zero")?.read(&mut fresh[..4096])?;
             std::thread::sleep(Duration::from_millis(100));
         }
     }
