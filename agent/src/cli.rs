@@ -242,9 +242,9 @@ pub(crate) struct Nvml {
 /// How to attach; for tests and support.
 #[derive(Debug, Args)]
 pub(crate) struct Probes {
-    /// Measure a signal by one mechanism only, e.g. first_touch=tp_btf; can be repeated
+    /// Measure a signal by one mechanism only, e.g. first_touch=tp_btf, or not at all: hint=off; can be repeated
     #[arg(long = "mechanism", value_name = "SIGNAL=RUNG", value_parser = mechanism)]
-    pub(crate) mechanisms: Vec<(SignalName, Mechanism)>,
+    pub(crate) mechanisms: Vec<(SignalName, Option<Mechanism>)>,
     /// Break a signal's probe on purpose, to see the self-test find it
     #[arg(long = "break", value_name = "SIGNAL", value_parser = signal, hide = true)]
     pub(crate) broken: Vec<SignalName>,
@@ -379,25 +379,26 @@ fn threshold(text: &str) -> Result<(String, f64), String> {
     Ok((name.to_owned(), value))
 }
 
-fn mechanism(text: &str) -> Result<(SignalName, Mechanism), String> {
+fn mechanism(text: &str) -> Result<(SignalName, Option<Mechanism>), String> {
     let (signal, rung) = text
         .split_once('=')
         .ok_or("write SIGNAL=RUNG, e.g. first_touch=tp_btf")?;
     let signal = self::signal(signal)?;
+    if rung == forced::OFF {
+        return Ok((signal, None));
+    }
     let known = forced::mechanisms(signal);
-    let rung = known
-        .iter()
-        .find(|mechanism| mechanism.as_str() == rung)
-        .copied()
-        .ok_or_else(|| {
-            let known: Vec<_> = known.iter().map(|known| known.as_str()).collect();
-            format!(
-                "{} has no rung {rung}; it has {}",
-                signal.as_str(),
-                known.join(", ")
-            )
-        })?;
-    Ok((signal, rung))
+    let rung = known.iter().find(|mechanism| mechanism.as_str() == rung);
+    let rung = rung.copied().ok_or_else(|| {
+        let known: Vec<_> = known.iter().map(|known| known.as_str()).collect();
+        format!(
+            "{} has no such rung; it has {}, and can be {}",
+            signal.as_str(),
+            known.join(", "),
+            forced::OFF
+        )
+    })?;
+    Ok((signal, Some(rung)))
 }
 
 fn list<const N: usize>(words: [&str; N]) -> String {
@@ -483,14 +484,15 @@ mod tests {
     fn a_signal_can_be_forced_to_a_rung() {
         assert_eq!(
             mechanism("first_touch=tp_btf"),
-            Ok((SignalName::FirstTouch, Mechanism::TpBtf))
+            Ok((SignalName::FirstTouch, Some(Mechanism::TpBtf)))
         );
+        assert_eq!(mechanism("hint=off"), Ok((SignalName::Hint, None)));
         for wrong in ["first_touch", "nonsense=tp_btf", "map=magic", ""] {
             assert!(mechanism(wrong).is_err(), "{wrong:?}");
         }
         assert_eq!(
             mechanism("hint=tp_btf"),
-            Err("hint has no rung tp_btf; it has fentry, kprobe, procfs".to_owned())
+            Err("hint has no such rung; it has fentry, kprobe, and can be off".to_owned())
         );
     }
 

@@ -29,11 +29,11 @@ fn options(rung: Mechanism) -> Vec<String> {
         .into_iter()
         .filter(|signal| *signal != SignalName::Placement)
         .filter_map(|signal| match (has(signal), signal) {
-            (true, _) => Some((signal, rung)),
+            (true, _) => Some((signal, rung.as_str())),
             (false, SignalName::Sched) => None,
-            (false, _) => Some((signal, Mechanism::Procfs)),
+            (false, _) => Some((signal, "off")),
         })
-        .map(|(signal, rung)| format!("--mechanism={}={}", signal.as_str(), rung.as_str()))
+        .map(|(signal, rung)| format!("--mechanism={}={rung}", signal.as_str()))
         .collect()
 }
 
@@ -57,7 +57,7 @@ mod tests {
         let tracepoints = options(Mechanism::TpBtf);
         assert_eq!(tracepoints.len(), SignalName::ALL.len() - 1);
         assert_eq!(tracepoints[0], "--mechanism=sched=tp_btf");
-        assert!(tracepoints.contains(&"--mechanism=hint=procfs".to_owned()));
+        assert!(tracepoints.contains(&"--mechanism=hint=off".to_owned()));
         let kprobes = options(Mechanism::Kprobe);
         assert_eq!(kprobes[0], "--mechanism=first_touch=kprobe");
         assert!(kprobes.contains(&"--mechanism=hint=kprobe".to_owned()));

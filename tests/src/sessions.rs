@@ -226,7 +226,7 @@ pub const SWAP: Session = Session {
 
 /// The rungs of a kernel that refuses fentry; there is none for hint touches and scans.
 pub const TRACEPOINTS_ONLY: &str = "--mechanism first_touch=tp_btf --mechanism map=tp_btf \
-    --mechanism migration=tp_btf --mechanism hint=procfs --mechanism scan=procfs";
+    --mechanism migration=tp_btf --mechanism hint=off --mechanism scan=off";
 
 /// First touches as a kernel without fentry has them.
 pub const TRACEPOINTS: Session = Session {
@@ -439,6 +439,18 @@ pub const ONE_NODE_NEVER_SLEEP: Session = Session {
             "already",
             "spin --seconds 1 --keep-spinning --already-spinning",
         ),
+    ],
+};
+
+/// CPU time by procfs beside others' probes, on any machine.
+pub const ONE_NODE_SCHED_BY_PROCFS: Session = Session {
+    name: "one-node-sched-by-procfs",
+    watch: Watch::Pids,
+    options: "--mechanism sched=procfs --mechanism placement=off",
+    settings: &[],
+    workloads: &[
+        ("first-touch", "touch --pages 16384"),
+        ("spin", "spin --seconds 2"),
     ],
 };
 

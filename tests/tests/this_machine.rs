@@ -4,13 +4,13 @@
     reason = "a helper that cannot go on fails its test"
 )]
 
-use model::signal::{SignalName, SignalState};
+use model::signal::{Mechanism, SignalName, SignalState};
 use std::sync::OnceLock;
 use tests::built::tools;
 use tests::compare::{cpu_time, cpu_time_between, no_less, pairs, sum};
 use tests::play::play;
 use tests::session::{Report, Session};
-use tests::sessions::{ONE_NODE, ONE_NODE_NEVER_SLEEP};
+use tests::sessions::{ONE_NODE, ONE_NODE_NEVER_SLEEP, ONE_NODE_SCHED_BY_PROCFS};
 
 fn report() -> &'static Report {
     static REPORT: OnceLock<Report> = OnceLock::new();
@@ -30,13 +30,19 @@ fn is_live(name: SignalName) -> bool {
 
 #[track_caller]
 fn first_touches(workload: &str) {
+    first_touches_of(report(), workload);
+}
+
+#[track_caller]
+fn first_touches_of(report: &Report, workload: &str) {
+    let snapshot = report.snapshot();
+    let signal = snapshot.signal(SignalName::FirstTouch);
     assert!(
-        is_live(SignalName::FirstTouch),
-        "{:?}",
-        report().snapshot().signals
+        signal.is_some_and(model::signal::Signal::is_live),
+        "{signal:?}"
     );
-    for truth in &report().workload(workload).truth.processes {
-        let touched = report().process(truth.pid).touches.first_touch;
+    for truth in &report.workload(workload).truth.processes {
+        let touched = report.process(truth.pid).touches.first_touch;
         pairs(
             &format!("{workload}, {}: first touches", truth.part),
             &touched,
@@ -85,10 +91,10 @@ fn shared_memory_is_no_first_touch() {
     first_touches("memfd");
 }
 
-#[test]
-fn cpu_time_matches_the_threads_own_clock() {
-    let truth = &report().workload("spin").truth.processes[0];
-    let process = report().process(truth.pid);
+#[track_caller]
+fn cpu_time_of_spinning_threads(report: &Report) {
+    let truth = &report.workload("spin").truth.processes[0];
+    let process = report.process(truth.pid);
     for thread in truth
         .threads
         .iter()
@@ -98,6 +104,32 @@ fn cpu_time_matches_the_threads_own_clock() {
         let seen = seen.and_then(|seen| seen.cpu_time_ns_by_node.as_ref());
         cpu_time(&thread.name, seen, &thread.cpu_time_ns_by_node, 2.0);
     }
+}
+
+#[test]
+fn cpu_time_matches_the_threads_own_clock() {
+    cpu_time_of_spinning_threads(report());
+}
+
+#[test]
+fn a_signal_by_procfs_stands_beside_probes_of_others() {
+    let report = played(&ONE_NODE_SCHED_BY_PROCFS);
+    let snapshot = report.snapshot();
+    let sched = snapshot.signal(SignalName::Sched);
+    assert_eq!(
+        sched.and_then(|signal| signal.mechanism),
+        Some(Mechanism::Procfs),
+        "{sched:?}"
+    );
+    cpu_time_of_spinning_threads(&report);
+    first_touches_of(&report, "first-touch");
+    let process = report.process(report.workload("spin").pid);
+    assert_eq!(process.moves.total, None, "{:?}", process.moves);
+    let placement = snapshot.signal(SignalName::Placement);
+    assert!(
+        placement.is_some_and(|signal| !signal.is_live()),
+        "{placement:?}"
+    );
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod topo;
 mod tui;
 
 use crate::cli::{Cli, Command, Watch};
+use crate::host::capabilities::WOULD_ADD;
 use crate::host::root::Root;
 use crate::sampler::{self, Sampler};
 use crate::selftest;
@@ -39,10 +40,6 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
     }
 }
 
-/// What somebody who may not load eBPF would gain.
-const MORE: &str = "root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, would add moves, first touches, maps, \
-    hint touches, migrations by node, scan time, and other users' placement";
-
 /// Attaches the probes and begins to watch.
 fn sampler(watch: &Watch, keep_ended: bool) -> Result<Sampler> {
     sampler::start(options(watch, keep_ended)?)
@@ -65,7 +62,7 @@ fn options(watch: &Watch, keep_ended: bool) -> Result<sampler::Options> {
 fn say_what_is_missing(sampler: &Sampler) {
     if let Some(why) = sampler.refused() {
         eprintln!(
-            "numawatch: CPU time, migrated pages and placement by procfs only ({why}); {MORE}"
+            "numawatch: CPU time, migrated pages and placement by procfs only ({why}); {WOULD_ADD}"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! From facts to checks. Pure. Ids are stable and documented in docs/doctor.md.
 
 use super::facts::Facts;
-use crate::host::capabilities::{Capability, SYS_ADMIN, SYS_RESOURCE, USED};
+use crate::host::capabilities::{Capability, SYS_ADMIN, SYS_RESOURCE, USED, WOULD_ADD};
 use crate::host::lockdown::Lockdown;
 use crate::host::surroundings::Cgroup;
 use crate::probes::bounds::BUDGET;
@@ -278,7 +278,7 @@ fn load(facts: &Facts) -> Check {
             Outcome::Pass,
             "the kernel accepts the eBPF object",
         ),
-        Some(why) => check("probes.load", Outcome::Fail, why.clone()),
+        Some(why) => check("probes.load", Outcome::Fail, format!("{why}; {WOULD_ADD}")),
     }
 }
 

@@ -20,6 +20,10 @@ pub(crate) struct Capability {
     pub(crate) costs: &'static str,
 }
 
+/// What somebody who may not load eBPF would gain.
+pub(crate) const WOULD_ADD: &str = "root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, would add moves, first touches, maps, \
+    hint touches, migrations by node, scan time, and other users' placement";
+
 /// Loads eBPF.
 pub(crate) const BPF: Capability = Capability {
     bit: 39,
@@ -46,7 +50,7 @@ pub(crate) const SYS_ADMIN: Capability = Capability {
     bit: 21,
     name: "CAP_SYS_ADMIN",
     id: "sys_admin",
-    costs: "nothing: CAP_BPF and CAP_PERFMON do, since Linux 5.8",
+    costs: "not needed, CAP_BPF and CAP_PERFMON do since Linux 5.8",
 };
 /// Raises resource limits.
 pub(crate) const SYS_RESOURCE: Capability = Capability {

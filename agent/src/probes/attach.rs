@@ -229,13 +229,8 @@ impl Attacher<'_> {
     fn signal(&mut self, name: SignalName, forced: &Forced) -> Signal {
         match self.first(forced::allowed(name, forced)) {
             Ok((rung, stood, refusals)) => standing(name, rung, stood, &refusals),
-            Err(why) if why.is_empty() => {
-                let why = format!(
-                    "--mechanism {}=procfs: no program is loaded for it",
-                    name.as_str()
-                );
-                Signal::unavailable(name, why)
-            }
+            // Nobody was asked: it is off, or procfs' matter.
+            Err(why) if why.is_empty() => Signal::unavailable(name, forced::off(name)),
             Err(why) => Signal::unavailable(name, why),
         }
     }

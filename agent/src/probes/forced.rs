@@ -1,19 +1,49 @@
 //! What a user may force: which rungs a signal has, and which two signals can't stand on together. Pure.
 
+use super::procfs;
 use super::rungs::{Rung, rungs};
 use model::signal::{Mechanism, SignalName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Signals that may stand on one mechanism only.
-pub(crate) type Forced = BTreeMap<SignalName, Mechanism>;
+/// Signals that may stand on one mechanism only; `None`: on none, it is off.
+pub(crate) type Forced = BTreeMap<SignalName, Option<Mechanism>>;
 
-/// The mechanisms that a signal can be forced to, best first; the last one is to do without a program.
+/// The mechanisms that a signal can be forced to, best first.
 pub(crate) fn mechanisms(signal: SignalName) -> Vec<Mechanism> {
     let mut known: Vec<_> = rungs(signal).iter().map(|rung| rung.mechanism).collect();
-    known.push(Mechanism::Procfs);
+    if procfs::tells(signal) {
+        known.push(Mechanism::Procfs);
+    }
     known.dedup();
     known
 }
+
+/// Signals that are to stand on procfs beside others' probes.
+pub(crate) fn by_procfs(forced: &Forced) -> BTreeSet<SignalName> {
+    forced
+        .iter()
+        .filter(|(_, mechanism)| **mechanism == Some(Mechanism::Procfs))
+        .map(|(signal, _)| *signal)
+        .collect()
+}
+
+/// Why a signal is not what procfs would tell without eBPF, given what it is forced to; `None` when it may be.
+pub(crate) fn not_by_procfs(signal: SignalName, forced: &Forced, why: &str) -> Option<String> {
+    let option = |rung: &str| format!("--mechanism {}={rung}", signal.as_str());
+    match forced.get(&signal)? {
+        None => Some(off(signal)),
+        Some(Mechanism::Procfs) => None,
+        Some(mechanism) => Some(format!("{}: {why}", option(mechanism.as_str()))),
+    }
+}
+
+/// What to say of a signal that is off.
+pub(crate) fn off(signal: SignalName) -> String {
+    format!("--mechanism {}={OFF}", signal.as_str())
+}
+
+/// How a signal is forced to no mechanism.
+pub(crate) const OFF: &str = "off";
 
 /// The rungs that a signal may be tried on, best first. One that another signal's forced rung would count beside is none.
 pub(crate) fn allowed(signal: SignalName, forced: &Forced) -> Vec<&'static Rung> {
@@ -26,7 +56,7 @@ pub(crate) fn allowed(signal: SignalName, forced: &Forced) -> Vec<&'static Rung>
     rungs(signal)
         .iter()
         .filter(|rung| match forced.get(&signal) {
-            Some(mechanism) => rung.mechanism == *mechanism,
+            Some(mechanism) => Some(rung.mechanism) == *mechanism,
             None => !beside(rung),
         })
         .collect()
@@ -36,7 +66,7 @@ pub(crate) fn allowed(signal: SignalName, forced: &Forced) -> Vec<&'static Rung>
 pub(crate) fn clash(forced: &Forced) -> Option<String> {
     forced.iter().find_map(|(signal, mechanism)| {
         let own = rungs(*signal).iter();
-        let own = own.filter(|rung| rung.mechanism == *mechanism);
+        let own = own.filter(|rung| Some(rung.mechanism) == *mechanism);
         let (other, others) =
             forced
                 .iter()
@@ -45,22 +75,24 @@ pub(crate) fn clash(forced: &Forced) -> Option<String> {
                     own.clone()
                         .any(|rung| counts_beside(rung, **other, **others))
                 })?;
+        let option = |signal: &SignalName, mechanism: &Option<Mechanism>| {
+            let rung = mechanism.map_or(OFF, Mechanism::as_str);
+            format!("{}={rung}", signal.as_str())
+        };
         Some(format!(
-            "{}={} and {}={} would count the same twice; force both to one",
-            signal.as_str(),
-            mechanism.as_str(),
-            other.as_str(),
-            others.as_str()
+            "{} and {} would count the same twice; force both to one",
+            option(signal, mechanism),
+            option(other, others)
         ))
     })
 }
 
 /// Whether a rung has the twin of a program that another signal has on this mechanism: both would write the same counters.
-fn counts_beside(rung: &Rung, other: SignalName, mechanism: Mechanism) -> bool {
-    rung.mechanism != mechanism
+fn counts_beside(rung: &Rung, other: SignalName, mechanism: Option<Mechanism>) -> bool {
+    Some(rung.mechanism) != mechanism
         && rungs(other)
             .iter()
-            .filter(|others| others.mechanism == mechanism)
+            .filter(|others| Some(others.mechanism) == mechanism)
             .flat_map(|others| others.hooks)
             .any(|hook| rung.hooks.iter().any(|own| own.typed == hook.typed))
 }
@@ -71,8 +103,12 @@ mod tests {
     use Mechanism::{Fentry, Kprobe, Procfs, RawTp, TpBtf};
     use SignalName::{FirstTouch, Hint, Map, Migration, Placement, Sched};
 
+    fn only(forced: &[(SignalName, Mechanism)]) -> Forced {
+        forced.iter().map(|(s, m)| (*s, Some(*m))).collect()
+    }
+
     fn standing(signal: SignalName, forced: &[(SignalName, Mechanism)]) -> Vec<Mechanism> {
-        let allowed = allowed(signal, &forced.iter().copied().collect());
+        let allowed = allowed(signal, &only(forced));
         let mut mechanisms: Vec<_> = allowed.iter().map(|rung| rung.mechanism).collect();
         mechanisms.dedup();
         mechanisms
@@ -82,8 +118,9 @@ mod tests {
     fn a_signal_can_be_forced_to_its_own_rungs() {
         for (signal, want) in [
             (Sched, vec![TpBtf, RawTp, Procfs]),
-            (FirstTouch, vec![Fentry, Kprobe, TpBtf, RawTp, Procfs]),
-            (Hint, vec![Fentry, Kprobe, Procfs]),
+            (FirstTouch, vec![Fentry, Kprobe, TpBtf, RawTp]),
+            (Hint, vec![Fentry, Kprobe]),
+            (Migration, vec![Fentry, Kprobe, TpBtf, RawTp, Procfs]),
             (Placement, vec![Procfs]),
         ] {
             assert_eq!(mechanisms(signal), want, "{signal:?}");
@@ -103,11 +140,7 @@ mod tests {
             ),
             (vec![(Hint, Kprobe)], Migration, vec![Kprobe, TpBtf, RawTp]),
             (vec![(Migration, TpBtf)], Hint, vec![Fentry, Kprobe]),
-            (
-                vec![(Hint, Procfs)],
-                Migration,
-                vec![Fentry, Kprobe, TpBtf, RawTp],
-            ),
+            (vec![(Migration, Procfs)], Hint, vec![Fentry, Kprobe]),
             (vec![(Map, RawTp)], Map, vec![RawTp]),
         ] {
             assert_eq!(standing(signal, &forced), want, "{forced:?} {signal:?}");
@@ -129,13 +162,40 @@ mod tests {
             (vec![(Hint, Fentry), (Migration, Kprobe)], true),
             (vec![(Hint, Fentry), (Migration, RawTp)], false),
         ] {
-            let why = clash(&forced.iter().copied().collect());
+            let why = clash(&only(&forced));
             assert_eq!(why.is_some(), clashes, "{forced:?}: {why:?}");
         }
-        let why = clash(&[(FirstTouch, TpBtf), (Map, RawTp)].into_iter().collect());
+        let why = clash(&only(&[(FirstTouch, TpBtf), (Map, RawTp)]));
         assert_eq!(
             why.as_deref(),
             Some("first_touch=tp_btf and map=raw_tp would count the same twice; force both to one")
         );
+    }
+
+    #[test]
+    fn a_signal_that_is_off_stands_nowhere_and_is_in_nobodys_way() {
+        let forced = Forced::from([(Hint, None)]);
+        assert!(allowed(Hint, &forced).is_empty());
+        let migration: Vec<_> = allowed(Migration, &forced)
+            .iter()
+            .map(|rung| rung.mechanism)
+            .collect();
+        assert!(migration.contains(&Fentry) && migration.contains(&RawTp));
+        assert_eq!(clash(&forced), None);
+    }
+
+    #[test]
+    fn what_is_forced_to_a_probe_is_not_told_by_procfs() {
+        let forced = Forced::from([(Sched, Some(TpBtf)), (Migration, None)]);
+        let why = |signal| not_by_procfs(signal, &forced, "CAP_BPF missing");
+        assert_eq!(
+            why(Sched).as_deref(),
+            Some("--mechanism sched=tp_btf: CAP_BPF missing")
+        );
+        assert_eq!(why(Migration).as_deref(), Some("--mechanism migration=off"));
+        assert_eq!(why(Map), None);
+        let procfs = Forced::from([(Sched, Some(Procfs))]);
+        assert_eq!(not_by_procfs(Sched, &procfs, "CAP_BPF missing"), None);
+        assert_eq!(by_procfs(&procfs), BTreeSet::from([Sched]));
     }
 }

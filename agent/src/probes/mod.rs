@@ -1,11 +1,12 @@
 //! The user side of the kernel probes: loads, attaches, reads, and folds what was read into counters.
 //!
 //! [`layout`] reads the running kernel's structures from BTF, [`ladder`] decides which of [`rungs`] each signal can stand on,
-//! [`forced`] which a user may ask for, [`attach`] tries it, [`reader`] takes a [`ledger::Reading`] a tick, and [`ledger`] keeps the sums. Only `attach` and
-//! `reader` touch the kernel.
+//! [`forced`] which a user may ask for, [`attach`] tries it, [`source`] takes a [`ledger::Reading`] a tick from [`reader`],
+//! [`procfs`] or both, and [`ledger`] keeps the sums. Only `attach` and `reader` touch the kernel.
 
 pub(crate) mod assemble;
 pub(crate) mod attach;
+pub(crate) mod beside;
 pub(crate) mod bounds;
 pub(crate) mod forced;
 pub(crate) mod ladder;

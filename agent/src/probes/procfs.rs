@@ -71,6 +71,12 @@ impl Procfs {
             parent: 0,
             exited: 0,
         };
+        self.adopt(tgid, tracked, threads);
+        tracked
+    }
+
+    /// Counts a process that the kernel side tracks; `threads` as for [`Self::track`].
+    pub(super) fn adopt(&mut self, tgid: u32, tracked: Tracked, threads: &[(u32, u64)]) {
         let thread = |(tid, run_time_ns): &(u32, u64)| {
             let thread = Thread {
                 run_time_ns: *run_time_ns,
@@ -85,7 +91,6 @@ impl Procfs {
             threads: threads.iter().map(thread).collect(),
         };
         self.processes.insert(tgid, process);
-        tracked
     }
 
     /// Stops counting it.
@@ -126,16 +131,19 @@ impl Procfs {
             if self.processes.contains_key(&child) || child == std::process::id() {
                 continue;
             }
-            // Born since: all of its run time counts.
-            let threads: Vec<(u32, u64)> = crate::sampler::run_times(&self.root, child)
-                .into_iter()
-                .map(|(tid, _)| (tid, 0))
-                .collect();
-            self.track(child, &threads);
+            self.track(child, &self.born_since(child));
             if let Some(process) = self.processes.get_mut(&child) {
                 process.tracked.parent = parent;
             }
         }
+    }
+
+    /// The threads of a process that began after it was to be watched: all of their run time counts.
+    pub(super) fn born_since(&self, tgid: u32) -> Vec<(u32, u64)> {
+        crate::sampler::run_times(&self.root, tgid)
+            .into_iter()
+            .map(|(tid, _)| (tid, 0))
+            .collect()
     }
 
     /// Looks at every thread.
@@ -247,8 +255,25 @@ fn tells_migrations(root: &Root) -> bool {
     read(&root.proc("self/sched")).is_ok_and(|text| migrated(&text).is_some())
 }
 
+/// Whether procfs tells anything of a signal.
+pub(crate) fn tells(signal: SignalName) -> bool {
+    matches!(
+        signal,
+        SignalName::Sched | SignalName::Migration | SignalName::Placement
+    )
+}
+
 /// Every signal but placement, in order; `why` no eBPF can be had.
 pub(crate) fn signals(root: &Root, why: &str) -> Vec<Signal> {
+    SignalName::ALL
+        .into_iter()
+        .filter(|name| *name != SignalName::Placement)
+        .map(|name| signal(root, name, why))
+        .collect()
+}
+
+/// What procfs gives of a signal, and `why` no probe gives more.
+pub(crate) fn signal(root: &Root, name: SignalName, why: &str) -> Signal {
     let degraded = |name, target: &str, reason: &str| Signal {
         name,
         state: SignalState::Degraded,
@@ -256,24 +281,26 @@ pub(crate) fn signals(root: &Root, why: &str) -> Vec<Signal> {
         target: Some(target.to_owned()),
         reason: Some(format!("{reason}; {why}")),
     };
-    SignalName::ALL
-        .into_iter()
-        .filter(|name| *name != SignalName::Placement)
-        .map(|name| match name {
-            SignalName::Sched => degraded(
-                name,
-                "/proc/PID/task/TID/schedstat, stat",
-                "moves are not seen; CPU time counts to the node of the last CPU at each look, \
-                 which is exact only while the allowed CPUs lie on one node",
+    match name {
+        SignalName::Sched => degraded(
+            name,
+            "/proc/PID/task/TID/schedstat, stat",
+            "moves are not seen; CPU time counts to the node of the last CPU at each look, \
+             which is exact only while the allowed CPUs lie on one node",
+        ),
+        SignalName::Migration if tells_migrations(root) => degraded(
+            name,
+            "/proc/PID/task/TID/sched",
+            "pages are counted without their nodes, and not those that failed",
+        ),
+        SignalName::Migration => Signal::unavailable(
+            name,
+            format!(
+                "this kernel has no /proc/PID/sched that tells of them (CONFIG_SCHED_DEBUG); {why}"
             ),
-            SignalName::Migration if tells_migrations(root) => degraded(
-                name,
-                "/proc/PID/task/TID/sched",
-                "pages are counted without their nodes, and not those that failed",
-            ),
-            _ => Signal::unavailable(name, format!("needs eBPF; {why}")),
-        })
-        .collect()
+        ),
+        _ => Signal::unavailable(name, format!("needs eBPF; {why}")),
+    }
 }
 
 #[cfg(test)]

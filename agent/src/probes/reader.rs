@@ -168,13 +168,19 @@ impl Reader {
             .map_or(agent_ebpf::SLOT_UNKNOWN, |slot| usize::from(*slot))
     }
 
-    /// Reads a last time and deletes the rows of threads that have ended, and folds them.
-    pub(crate) fn retire(&mut self, ledger: &mut Ledger, ended: &[ThreadId]) {
+    /// Reads a last time and deletes the rows of threads that have ended, and folds them, but what `leave_out` takes out.
+    pub(crate) fn retire(
+        &mut self,
+        ledger: &mut Ledger,
+        ended: &[ThreadId],
+        leave_out: impl Fn(&mut Reading),
+    ) {
         for id in ended {
             let nodes = ledger.nodes(id);
-            let last = self.of_thread(id, &nodes);
-            ledger.absorb_rows(&last);
+            let mut last = self.of_thread(id, &nodes);
             self.remove(id, &last);
+            leave_out(&mut last);
+            ledger.absorb_rows(&last);
             ledger.fold(id);
         }
     }

@@ -48,13 +48,17 @@ impl Totals {
         self.map = row.map;
     }
 
-    /// Takes over what a balancing row says now.
+    /// Takes over what a balancing row says now. Its counts never fall, and two rows of one thread may tell of different
+    /// signals: probes of hinting faults, procfs of migrations.
     pub(crate) fn set_balance(&mut self, row: &BalanceRow) {
-        self.hint_faults = row.hint_faults;
-        self.hint_faults_local = row.hint_faults_local;
-        self.hint_pages = row.hint_pages;
-        self.migrated_from = row.migrated_from;
-        self.failed_pages = row.failed_pages;
+        self.raise(&Self {
+            hint_faults: row.hint_faults,
+            hint_faults_local: row.hint_faults_local,
+            hint_pages: row.hint_pages,
+            migrated_from: row.migrated_from,
+            failed_pages: row.failed_pages,
+            ..Self::default()
+        });
     }
 
     /// Takes over what a row of memory for devices says now.

@@ -28,7 +28,9 @@ use crate::host::topology::read_topology;
 use crate::host::vmstat::{read_balancing, read_page_faults};
 use crate::probes::assemble::Meaning;
 use crate::probes::attach::{self, AttachError, attach};
+use crate::probes::beside::Beside;
 use crate::probes::bounds::{BUDGET, Bounds, Machine};
+use crate::probes::forced;
 use crate::probes::ladder;
 use crate::probes::ledger::{Ledger, ThreadId};
 use crate::probes::procfs::{self, Procfs};
@@ -125,6 +127,7 @@ impl Sampler {
         let find = placement::Options {
             exact: options.exact,
             broken: options.attach.broken.contains(&SignalName::Placement),
+            off: options.attach.forced.get(&SignalName::Placement) == Some(&None),
         };
         signals.push(placement::signal(&root, find));
         let self_test = if options.self_test {
@@ -495,7 +498,7 @@ impl Counting {
         let missing = read_capabilities(root)?.missing_to_trace();
         if !missing.is_empty() {
             let why = format!("{} missing", missing.join(" and "));
-            return Ok(Self::by_procfs(root, topology, why));
+            return Ok(Self::by_procfs(root, topology, options, why));
         }
         require_host_pids(root)?;
         let host = attach::Host {
@@ -507,7 +510,7 @@ impl Counting {
         let attached = match attach(&host, options) {
             Err(AttachError::Refused(why)) => {
                 let why = format!("the kernel refuses eBPF: {why}");
-                return Ok(Self::by_procfs(root, topology, why));
+                return Ok(Self::by_procfs(root, topology, options, why));
             }
             attached => attached?,
         };
@@ -515,19 +518,39 @@ impl Counting {
         if let Some(why) = &attached.lifecycle {
             tracing::warn!("children of watched processes are found late: {why}");
         }
-        let signals = attached.signals.clone();
-        let reader = Reader::new(attached, topology, slots.table(topology))?;
+        let by_procfs = forced::by_procfs(&options.forced);
+        let signals = attached
+            .signals
+            .iter()
+            .map(|signal| match by_procfs.contains(&signal.name) {
+                true => procfs::signal(root, signal.name, "--mechanism asks for it"),
+                false => signal.clone(),
+            })
+            .collect();
+        let reader = Box::new(Reader::new(attached, topology, slots.table(topology))?);
+        let source = if by_procfs.is_empty() {
+            Source::Kernel(reader)
+        } else {
+            let procfs = Procfs::new(root.clone(), topology);
+            Source::Both(reader, Beside::new(procfs, by_procfs))
+        };
         Ok(Self {
-            source: Source::Kernel(Box::new(reader)),
+            source,
             signals,
             refused: None,
         })
     }
 
-    fn by_procfs(root: &Root, topology: &Topology, why: String) -> Self {
+    fn by_procfs(root: &Root, topology: &Topology, options: &attach::Options, why: String) -> Self {
+        let signals = procfs::signals(root, &why).into_iter().map(|signal| {
+            match forced::not_by_procfs(signal.name, &options.forced, &why) {
+                Some(why) => Signal::unavailable(signal.name, why),
+                None => signal,
+            }
+        });
         Self {
             source: Source::Procfs(Procfs::new(root.clone(), topology)),
-            signals: procfs::signals(root, &why),
+            signals: signals.collect(),
             refused: Some(why),
         }
     }

@@ -37,6 +37,8 @@ pub(crate) struct Options {
     pub(crate) exact: bool,
     /// Tell of no memory, so that the self-test has something to find.
     pub(crate) broken: bool,
+    /// Not at all.
+    pub(crate) off: bool,
 }
 
 /// What the thread is asked for.
@@ -77,7 +79,7 @@ impl Placements {
     pub(super) fn start(root: Root, at_the_end: bool, options: Options) -> Result<Self> {
         let (requests, inbox) = channel();
         let (outbox, results) = channel();
-        let unavailable = unavailable(&root, options.exact);
+        let unavailable = unavailable(&root, options);
         thread::Builder::new()
             .name("placement".to_owned())
             .spawn(move || work(root, options, &inbox, &outbox))
@@ -267,9 +269,11 @@ fn unknown(reason: &str) -> Placement {
     }
 }
 
-/// Why this kernel tells no placements.
-fn unavailable(root: &Root, exact: bool) -> Option<&'static str> {
-    if !is_available(root) {
+/// Why no placements are told.
+fn unavailable(root: &Root, Options { exact, off, .. }: Options) -> Option<&'static str> {
+    if off {
+        Some("--mechanism placement=off")
+    } else if !is_available(root) {
         Some("this kernel has no NUMA (CONFIG_NUMA)")
     } else if !exact && !root.proc("self/pagemap").exists() {
         Some(
@@ -282,7 +286,7 @@ fn unavailable(root: &Root, exact: bool) -> Option<&'static str> {
 
 /// How this host tells placements.
 pub(super) fn signal(root: &Root, options: Options) -> Signal {
-    if let Some(why) = unavailable(root, options.exact) {
+    if let Some(why) = unavailable(root, options) {
         return Signal::unavailable(SignalName::Placement, why);
     }
     let target = if options.exact {
