@@ -21,7 +21,7 @@ pub const SLOTS: usize = PAIR_NODES + 4;
 pub const NODE_IDS: usize = 64;
 /// Major numbers of character devices: the kernel hands out none above.
 pub const MAJORS: usize = 512;
-/// "No node yet" in [`Thread::last_node`] and [`Thread::hint_node`].
+/// "No node yet" in [`Thread::home_node`], [`Thread::last_node`] and [`Thread::hint_node`].
 pub const NO_NODE: u32 = u32::MAX;
 
 /// What a thread counted from the CPUs of one node: the key of every row.
@@ -77,12 +77,17 @@ pub struct Thread {
     pub in_driver: u32,
     /// 1 once `pending_pages` are known to come from swap.
     pub pending_swap: u32,
+    /// Node of its first switch-out; it never changes.
+    pub home_node: u32,
+    /// Pads.
+    pub reserved: u32,
     /// The kernel's task at its last switch-out; 0 before the first. A thread that executes a program takes over its
     /// leader's tid before it tells so.
     pub task: u64,
-    /// On-CPU nanoseconds on all nodes since it is watched.
+    /// On-CPU nanoseconds on `home_node`; those on other nodes are in rows of `SCHED`. A thread that stays costs a switch
+    /// one look-up less.
     pub on_cpu_ns: u64,
-    /// The scheduler's own account of its run time (`sum_exec_runtime`) up to which `on_cpu_ns` counts.
+    /// The scheduler's own account of its run time (`sum_exec_runtime`) up to which it is counted.
     pub run_time_ns: u64,
     /// Elapsed nanoseconds in `task_numa_work`.
     pub scan_ns: u64,
@@ -108,7 +113,7 @@ pub struct SchedRow {
     pub cookie: u64,
     /// Thread-group id.
     pub tgid: u64,
-    /// On-CPU nanoseconds.
+    /// On-CPU nanoseconds; those on [`Thread::home_node`] are in the thread's own row.
     pub on_cpu_ns: u64,
     /// Moves to this node, by the slot of the node before.
     pub moves_from: [u64; SLOTS],
@@ -303,7 +308,7 @@ mod user {
 
 const _: () = {
     use core::mem::size_of;
-    assert!(size_of::<Thread>() == 3 * 8 + 10 * 4 + 10 * 8);
+    assert!(size_of::<Thread>() == 3 * 8 + 12 * 4 + 10 * 8);
     assert!(size_of::<SchedRow>() == (3 + SLOTS) * 8);
     assert!(size_of::<TouchRow>() == (3 + 2 * SLOTS) * 8);
     assert!(size_of::<BalanceRow>() == (5 + 2 * SLOTS) * 8);

@@ -168,7 +168,7 @@ row!(BalanceRow, BLANK_BALANCE, hint_faults: 0, hint_faults_local: 0, failed_pag
 row!(Thread, BLANK_THREAD, pending_at: 0, copying_at: 0, exited: 0, task: 0, on_cpu_ns: 0, run_time_ns: 0, scan_ns: 0, scan_cpu_ns: 0, scan_began_ns: 0,
     scan_began_run_time_ns: 0, scan_began_account_ns: 0, migrating_vma: 0, pinning_pages: 0, last_node: NO_NODE,
     hint_node: NO_NODE, hint_cpu_node: 0, in_swap: 0, pending_pages: 0, pending_node: NO_NODE, in_driver: 0,
-    pending_swap: 0);
+    pending_swap: 0, home_node: NO_NODE, reserved: 0);
 row!(DeviceRow, BLANK_DEVICE, pinned: [0; SLOTS], driver_allocated: [0; SLOTS]);
 
 /// The row of this key, made when it isn't there; `None` (and counted) when the map is full.

@@ -6,7 +6,7 @@
 //! exist when a process is first watched; whoever appears later was born since, and counts from zero. A thread that has
 //! not switched for minutes is in no row: the user side adds the slice under way, and finds it by `Cpu`.
 
-use agent_ebpf::{NO_NODE, SWITCHING};
+use agent_ebpf::{NO_NODE, SWITCHING, Thread};
 use aya_ebpf::EbpfContext;
 use aya_ebpf::macros::{btf_tracepoint, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
@@ -52,7 +52,7 @@ fn switch(ctx: &impl EbpfContext, leaving: Task, coming: Task) {
 #[inline(always)]
 fn leave(ctx: &impl EbpfContext, current: &Current, task: Task) {
     let node = kernel::cpu_node();
-    let (Some(thread), Some(row)) = (rows::thread(current), rows::sched_row(current, node)) else {
+    let Some(thread) = rows::thread(current) else {
         return;
     };
     let Some(run_time) = task.run_time() else {
@@ -66,24 +66,62 @@ fn leave(ctx: &impl EbpfContext, current: &Current, task: Task) {
             // along, and this slice counts with the next.
             return;
         }
-        (*thread).task = task.address();
-        let before = (*thread).run_time_ns;
-        (*thread).run_time_ns = run_time;
-        if run_time < before {
-            warn!(
-                ctx,
-                "run time of thread {} fell from {} to {} ns", current.tid, before, run_time
-            );
+        if (*thread).home_node == NO_NODE {
+            (*thread).home_node = node;
+        }
+        let at_home = (*thread).home_node == node;
+        let last = (*thread).last_node;
+        let moved = last != node && last != NO_NODE;
+        // Two paths, each with its own pointers: the verifier can't follow one that may be none.
+        if at_home && !moved {
+            if let Some(ran) = ran(ctx, current, thread, &task, run_time) {
+                (*thread).on_cpu_ns += ran;
+                (*thread).last_node = node;
+            }
             return;
         }
-        (*row).on_cpu_ns += run_time - before;
-        (*thread).on_cpu_ns += run_time - before;
-        let last = (*thread).last_node;
-        if last != node {
-            if last != NO_NODE {
-                rows::add(&raw mut (*row).moves_from, rows::slot(node, last), 1);
-            }
-            (*thread).last_node = node;
+        // Found before anything is counted: without room for it this slice counts with the next.
+        let Some(row) = rows::sched_row(current, node) else {
+            return;
+        };
+        let Some(ran) = ran(ctx, current, thread, &task, run_time) else {
+            return;
+        };
+        if at_home {
+            (*thread).on_cpu_ns += ran;
+        } else {
+            (*row).on_cpu_ns += ran;
         }
+        if moved {
+            rows::add(&raw mut (*row).moves_from, rows::slot(node, last), 1);
+        }
+        (*thread).last_node = node;
     }
+}
+
+/// Nanoseconds since its last switch-out, from which the next slice counts; `None` when its account fell.
+///
+/// # Safety
+/// `thread` is the current thread's row.
+#[inline(always)]
+unsafe fn ran(
+    ctx: &impl EbpfContext,
+    current: &Current,
+    thread: *mut Thread,
+    task: &Task,
+    run_time: u64,
+) -> Option<u64> {
+    // SAFETY: the caller's.
+    let before = unsafe {
+        (*thread).task = task.address();
+        core::mem::replace(&mut (*thread).run_time_ns, run_time)
+    };
+    if run_time < before {
+        warn!(
+            ctx,
+            "run time of thread {} fell from {} to {} ns", current.tid, before, run_time
+        );
+        return None;
+    }
+    Some(run_time - before)
 }

@@ -2,7 +2,7 @@
 
 use super::ledger::Reading;
 use super::procfs::Procfs;
-use agent_ebpf::{SLOTS, Tracked};
+use agent_ebpf::{NO_NODE, SLOTS, Tracked};
 use model::signal::SignalName;
 use std::collections::{BTreeSet, HashMap};
 
@@ -57,6 +57,9 @@ impl Beside {
         if self.signals.contains(&SignalName::Sched) {
             reading.sched.clear();
             reading.running.clear();
+            for (_, thread) in &mut reading.threads {
+                thread.home_node = NO_NODE;
+            }
         }
         if self.signals.contains(&SignalName::Migration) {
             for (_, row) in &mut reading.balance {

@@ -162,6 +162,10 @@ impl Ledger {
             let rows = &mut self.thread(id, row.tgid).rows;
             rows.scan_ns = row.scan_ns;
             rows.scan_cpu_ns = row.scan_cpu_ns;
+            if row.home_node != NO_NODE {
+                let home = rows.by_node.entry(row.home_node).or_default();
+                home.set_home(row);
+            }
         }
         for (key, row) in reading.sched.iter().filter(|(_, row)| row.cookie != 0) {
             self.totals(*key, row.cookie, row.tgid).set_sched(row);

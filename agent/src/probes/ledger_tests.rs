@@ -30,6 +30,8 @@ fn thread(cookie: u64, exited: bool) -> Thread {
         pending_node: NO_NODE,
         in_driver: 0,
         pending_swap: 0,
+        home_node: NO_NODE,
+        reserved: 0,
     }
 }
 
@@ -194,4 +196,32 @@ fn a_row_that_is_being_made_is_nobodys() {
     let mut ledger = Ledger::default();
     ledger.absorb(&reading(&[], &[sched(10, 0, 0, 0)]));
     assert!(!ledger.has_threads(0));
+}
+
+#[test]
+fn time_at_home_is_the_threads_own_and_its_row_there_has_moves_only() {
+    let mut ledger = Ledger::default();
+    let mut back_home = sched(10, 0, COOKIE, 0);
+    back_home.1.moves_from[1] = 2;
+    let mut now = reading(&[(10, false)], &[sched(10, 1, COOKIE, 30), back_home]);
+    now.threads[0].1.home_node = 0;
+    now.threads[0].1.on_cpu_ns = 50;
+    ledger.absorb(&now);
+    ledger.absorb(&now);
+    assert_eq!((on_cpu(&mut ledger, 0), on_cpu(&mut ledger, 1)), (50, 30));
+    let moves = ledger.process(COOKIE).by_node[&0].moves_from;
+    assert_eq!(moves[1], 2);
+    let id = ThreadId {
+        tid: 10,
+        cookie: COOKIE,
+    };
+    ledger.fold(&id);
+    assert_eq!((on_cpu(&mut ledger, 0), on_cpu(&mut ledger, 1)), (50, 30));
+}
+
+#[test]
+fn a_thread_that_has_not_switched_has_no_home() {
+    let mut ledger = Ledger::default();
+    ledger.absorb(&reading(&[(10, false)], &[]));
+    assert!(ledger.process(COOKIE).by_node.is_empty());
 }

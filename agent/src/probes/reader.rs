@@ -337,6 +337,8 @@ pub(crate) fn registered(cookie: u64, tgid: u32, run_time_ns: u64) -> Thread {
         pending_node: NO_NODE,
         in_driver: 0,
         pending_swap: 0,
+        home_node: NO_NODE,
+        reserved: 0,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What was counted from the CPUs of one node: one thread's rows together, or a whole process's.
 
-use agent_ebpf::{BalanceRow, DeviceRow, SLOTS, SchedRow, TouchRow};
+use agent_ebpf::{BalanceRow, DeviceRow, SLOTS, SchedRow, Thread, TouchRow};
 
 /// Counts by slot of the other node.
 pub(crate) type BySlot = [u64; SLOTS];
@@ -35,10 +35,15 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Takes over what a scheduling row says now.
+    /// Takes over what a scheduling row says now; that of the home node has moves only.
     pub(crate) fn set_sched(&mut self, row: &SchedRow) {
-        self.on_cpu_ns = row.on_cpu_ns;
+        self.on_cpu_ns = self.on_cpu_ns.max(row.on_cpu_ns);
         self.moves_from = row.moves_from;
+    }
+
+    /// Takes over what a thread says now of its home node.
+    pub(crate) fn set_home(&mut self, thread: &Thread) {
+        self.on_cpu_ns = self.on_cpu_ns.max(thread.on_cpu_ns);
     }
 
     /// Takes over what a page-fault row says now.
