@@ -228,6 +228,13 @@ pub const SWAP: Session = Session {
 pub const TRACEPOINTS_ONLY: &str = "--mechanism first_touch=tp_btf --mechanism map=tp_btf \
     --mechanism migration=tp_btf --mechanism hint=off --mechanism scan=off";
 
+/// The same from a disk in memory, by tracepoints: the fault itself allocates the page, as at a first touch.
+pub const SWAP_IN_MEMORY: Session = Session {
+    name: "swap-in-memory",
+    options: TRACEPOINTS_ONLY,
+    ..SWAP
+};
+
 /// First touches as a kernel without fentry has them.
 pub const TRACEPOINTS: Session = Session {
     name: "tracepoints",
@@ -522,6 +529,7 @@ pub const ALL: &[Session] = &[
     BALANCING_ALL,
     TIERING,
     SWAP,
+    SWAP_IN_MEMORY,
     TRACEPOINTS,
     TRACEPOINTS_BALANCING,
     MIXED_RUNGS,

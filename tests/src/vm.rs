@@ -36,7 +36,7 @@ impl Guest {
     /// Boots it and plays all sessions; `scenario` is the runner's binary.
     #[must_use]
     pub fn play(kernel: &str, scenario: &Path) -> Self {
-        Self::run(kernel, scenario, &[], &[], None)
+        Self::run(kernel, scenario, &["--modules", "brd"], &[], None)
     }
 
     /// Boots it with a GPU on node 1, and plays the launches.

@@ -154,8 +154,8 @@ const MAP: &[Rung] = &[
 ];
 
 const UNCHECKED: &str = "maps that a process causes in another's memory are counted to it";
-const BROUGHT_IN: &str = "only pages that the process itself brought in are seen, \
-     not those already in page cache or shared memory";
+const BROUGHT_IN: &str = "only pages that the mapping fault itself brought in are seen, \
+     not those already in page cache or shared memory, nor those that read-ahead brought in";
 const SHARED_HUGETLB: &str = "shared hugetlb memory is not seen";
 
 macro_rules! map_hooks {

@@ -1,7 +1,7 @@
 //! The rung of kernels that refuse fentry: first touches stay exact, and what can't be seen is said.
 
 use model::signal::{Mechanism, SignalName, SignalState};
-use tests::compare::{between, pairs};
+use tests::compare::{between, pairs, within};
 use tests::vm::Guest;
 
 on_kernel_6_12!(
@@ -9,6 +9,7 @@ on_kernel_6_12!(
     copies_of_a_parent_s_pages_are_exact_without_fentry,
     mapped_pages_are_no_first_touches_without_fentry,
     short_threads_lose_no_pages_without_fentry,
+    pages_from_swap_in_memory_are_no_first_touches_without_fentry,
     a_page_made_in_another_process_s_memory_is_nobody_s_touch_without_fentry,
     migrated_pages_match_vmstat_without_fentry,
     the_weaker_rung_says_what_it_cannot_see,
@@ -16,6 +17,19 @@ on_kernel_6_12!(
 );
 
 on_kernel_6_1!(a_kernel_that_cannot_do_it_says_why);
+
+fn pages_from_swap_in_memory_are_no_first_touches_without_fentry(guest: &Guest) {
+    let report = guest.session("swap-in-memory");
+    let truth = &report.workload("swap").truth.processes[0];
+    let touches = report.process(truth.pid).touches;
+    within(
+        "pages from swap",
+        touches.swap_in_pages,
+        truth.swap_in_pages,
+        1.0,
+    );
+    pairs("first touches", &touches.first_touch, &truth.first_touch);
+}
 
 #[track_caller]
 fn first_touches(guest: &Guest, workload: &str) {

@@ -17,7 +17,7 @@ use tests::matrix::places::Machine;
 use tests::play::{Tools, play, play_on};
 use tests::self_test;
 use tests::session::Nodes;
-use tests::sessions::{ALL, SWAP};
+use tests::sessions::{ALL, SWAP, SWAP_IN_MEMORY};
 use tests::settings::Settings;
 
 const EXAMPLES: &str = "\
@@ -146,14 +146,17 @@ fn play_matrix(options: &Options) {
 
 /// A swap that is on, for the sessions that need one.
 fn swap_for(session: &str) -> Option<swap::Swap> {
-    if ![SWAP.name, matrix::sessions::SWAP.name, self_test::NAME].contains(&session) {
+    let swap = if session == SWAP_IN_MEMORY.name {
+        swap::Swap::in_memory()
+    } else if [SWAP.name, matrix::sessions::SWAP.name, self_test::NAME].contains(&session) {
+        swap::Swap::on_disk()
+    } else {
         return None;
-    }
-    swap::Swap::on()
-        .inspect_err(|error| {
-            eprintln!("scenario: no swap for session {session}: {error:#}");
-        })
-        .ok()
+    };
+    swap.inspect_err(|error| {
+        eprintln!("scenario: no swap for session {session}: {error:#}");
+    })
+    .ok()
 }
 
 fn print(report: &impl serde::Serialize) {
