@@ -1,6 +1,7 @@
 //! A snapshot as one table for people who read it in a terminal or a mail.
 
 use model::process::{ByNode, Process};
+use model::signal::{Signal, SignalState};
 use model::snapshot::Snapshot;
 use model::verdict::ShareSignal;
 use std::fmt::Write;
@@ -20,14 +21,33 @@ pub(super) fn processes(snapshot: &Snapshot, looked_for: &str) -> String {
         rows.extend(snapshot.processes.iter().map(row));
         text.push_str(&aligned(&rows));
     }
-    for signal in snapshot.signals.iter().filter(|s| s.reason.is_some()) {
-        let reason = signal.reason.as_deref().unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "{} {}: {reason}",
-            signal.name.as_str(),
-            signal.state.as_str()
-        );
+    text.push_str(&not_whole(&snapshot.signals));
+    text
+}
+
+/// A line for signals of one state and one reason, of which only what comes first is told.
+fn not_whole(signals: &[Signal]) -> String {
+    let mut lines: Vec<(SignalState, &str, Vec<&str>)> = Vec::new();
+    let mut cut = false;
+    for signal in signals {
+        let Some(reason) = signal.reason.as_deref() else {
+            continue;
+        };
+        let (first, rest) = reason.split_once("; ").unwrap_or((reason, ""));
+        cut |= !rest.is_empty();
+        let same =
+            |line: &&mut (SignalState, &str, Vec<&str>)| line.0 == signal.state && line.1 == first;
+        match lines.iter_mut().find(same) {
+            Some((_, _, names)) => names.push(signal.name.as_str()),
+            None => lines.push((signal.state, first, vec![signal.name.as_str()])),
+        }
+    }
+    let mut text = String::new();
+    for (state, reason, names) in lines {
+        let _ = writeln!(text, "{} {}: {reason}", names.join(", "), state.as_str());
+    }
+    if cut {
+        text.push_str("`numawatch doctor` says more of these\n");
     }
     text
 }
@@ -148,4 +168,27 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::signal::SignalName;
+
+    #[test]
+    fn signals_with_one_reason_share_a_line_and_what_is_cut_is_said() {
+        let off = |name, why: &str| Signal::unavailable(name, format!("balancing is off{why}"));
+        let signals = [
+            off(SignalName::Hint, "; fentry/x: refused"),
+            Signal::unavailable(SignalName::Pin, "no kprobes"),
+            off(SignalName::Scan, ""),
+        ];
+        assert_eq!(
+            not_whole(&signals),
+            "hint, scan unavailable: balancing is off\npin unavailable: no kprobes\n\
+             `numawatch doctor` says more of these\n"
+        );
+        assert_eq!(not_whole(&signals[1..2]), "pin unavailable: no kprobes\n");
+        assert_eq!(not_whole(&[]), "");
+    }
 }

@@ -285,7 +285,7 @@ pub(crate) fn signal(root: &Root, name: SignalName, why: &str) -> Signal {
         SignalName::Sched => degraded(
             name,
             "/proc/PID/task/TID/schedstat, stat",
-            "moves are not seen; CPU time counts to the node of the last CPU at each look, \
+            "moves are not seen, and CPU time counts to the node of the last CPU at each look, \
              which is exact only while the allowed CPUs lie on one node",
         ),
         SignalName::Migration if tells_migrations(root) => degraded(

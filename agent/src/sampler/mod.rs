@@ -3,6 +3,7 @@
 //! Each tick it asks the scanner who is there, the kernel side what they did, and procfs what they are; the ledger and
 //! the model do the thinking. It blocks for a few milliseconds and so has a thread of its own ([`feed`]).
 
+mod counting;
 mod coverage;
 mod devices;
 pub(crate) mod feed;
@@ -15,38 +16,31 @@ mod watched;
 
 use crate::engines::scan::{Found, Scanner};
 use crate::engines::selection::{Selection, Why};
-use crate::host::capabilities::read_capabilities;
 use crate::host::cpu_time::{CpuTime, busy_by_node, read_cpu_times};
-use crate::host::devices::read_device_majors;
-use crate::host::kernel::{read_host, read_numa_balancing, read_pid_max};
+use crate::host::kernel::{read_host, read_numa_balancing};
 use crate::host::own_bpf::OwnBpf;
-use crate::host::pid_namespace::require_host_pids;
 use crate::host::process::{ProcessDir, ancestors, descendants, own_pid};
 use crate::host::root::Root;
 use crate::host::self_cost::read_self_cost;
 use crate::host::topology::read_topology;
 use crate::host::vmstat::{read_balancing, read_page_faults};
 use crate::probes::assemble::Meaning;
-use crate::probes::attach::{self, AttachError, attach};
-use crate::probes::beside::Beside;
-use crate::probes::bounds::{BUDGET, Bounds, Machine};
-use crate::probes::forced;
-use crate::probes::ladder;
+use crate::probes::attach;
 use crate::probes::ledger::{Ledger, ThreadId};
-use crate::probes::procfs::{self, Procfs};
 use crate::probes::procfs_threads::ProcfsThreads;
-use crate::probes::reader::{Happened, Reader, now_ns};
+use crate::probes::reader::{Happened, now_ns};
 use crate::probes::running::Owner;
 use crate::probes::slots::Slots;
 use crate::probes::source::Source;
 use crate::selftest;
 use agent_ebpf::Tracked;
 use anyhow::{Context, Result};
+use counting::{Counting, all_under_balancing};
 use devices::Devices;
 use model::cost::probes_time_ns;
 use model::process::Process;
 use model::selftest::Report;
-use model::signal::{Signal, SignalName, SignalState};
+use model::signal::{Signal, SignalName};
 use model::snapshot::{AgentCost, Host, Lost, SCHEMA_VERSION, Snapshot};
 use model::time::Timestamp;
 use model::topology::Topology;
@@ -479,116 +473,6 @@ impl Sampler {
     }
 }
 
-/// What counts, and which signals it gives.
-struct Counting {
-    source: Source,
-    /// Every signal but placement.
-    signals: Vec<Signal>,
-    refused: Option<String>,
-}
-
-impl Counting {
-    /// By eBPF, or by procfs for a user who may not load it.
-    fn start(
-        root: &Root,
-        topology: &Topology,
-        slots: &Slots,
-        options: &attach::Options,
-    ) -> Result<Self> {
-        let missing = read_capabilities(root)?.missing_to_trace();
-        if !missing.is_empty() {
-            let why = format!("{} missing", missing.join(" and "));
-            return Ok(Self::by_procfs(root, topology, options, why));
-        }
-        require_host_pids(root)?;
-        let host = attach::Host {
-            topology,
-            slots,
-            bounds: Bounds::fit(&machine(root, topology)),
-            device_majors: read_device_majors(root),
-        };
-        let attached = match attach(&host, options) {
-            Err(AttachError::Refused(why)) => {
-                let why = format!("the kernel refuses eBPF: {why}");
-                return Ok(Self::by_procfs(root, topology, options, why));
-            }
-            attached => attached?,
-        };
-        give_back_memory();
-        if let Some(why) = &attached.lifecycle {
-            tracing::warn!("children of watched processes are found late: {why}");
-        }
-        let by_procfs = forced::by_procfs(&options.forced);
-        let signals = attached
-            .signals
-            .iter()
-            .map(|signal| match by_procfs.contains(&signal.name) {
-                true => procfs::signal(root, signal.name, "--mechanism asks for it"),
-                false => signal.clone(),
-            })
-            .collect();
-        let reader = Box::new(Reader::new(attached, topology, slots.table(topology))?);
-        let source = if by_procfs.is_empty() {
-            Source::Kernel(reader)
-        } else {
-            let procfs = Procfs::new(root.clone(), topology);
-            Source::Both(reader, Beside::new(procfs, by_procfs))
-        };
-        Ok(Self {
-            source,
-            signals,
-            refused: None,
-        })
-    }
-
-    fn by_procfs(root: &Root, topology: &Topology, options: &attach::Options, why: String) -> Self {
-        let signals = procfs::signals(root, &why).into_iter().map(|signal| {
-            match forced::not_by_procfs(signal.name, &options.forced, &why) {
-                Some(why) => Signal::unavailable(signal.name, why),
-                None => signal,
-            }
-        });
-        Self {
-            source: Source::Procfs(Procfs::new(root.clone(), topology)),
-            signals: signals.collect(),
-            refused: Some(why),
-        }
-    }
-}
-
-fn all_under_balancing(signals: &[Signal], numa_balancing: Option<u32>) -> Vec<Signal> {
-    signals
-        .iter()
-        .map(|signal| under_balancing(signal, numa_balancing))
-        .collect()
-}
-
-/// A signal as it stands while `kernel.numa_balancing` has this value.
-fn under_balancing(signal: &Signal, numa_balancing: Option<u32>) -> Signal {
-    if let Some(why) = ladder::idle(signal.name, numa_balancing) {
-        // What the user can change comes first.
-        let reason = match &signal.reason {
-            Some(reason) if !signal.is_live() => format!("{why}; {reason}"),
-            _ => why.to_owned(),
-        };
-        return Signal::unavailable(signal.name, reason);
-    }
-    if !signal.is_live() {
-        return signal.clone();
-    }
-    let mut signal = signal.clone();
-    if let Some(caveat) = ladder::caveat(signal.name, numa_balancing) {
-        if signal.state != SignalState::Unreliable {
-            signal.state = SignalState::Degraded;
-        }
-        signal.reason = Some(match signal.reason.take() {
-            Some(reason) => format!("{caveat}; {reason}"),
-            None => caveat.to_owned(),
-        });
-    }
-    signal
-}
-
 /// The threads of a process and their run time so far, nanoseconds; none of one that has ended.
 pub(crate) fn run_times(root: &Root, pid: u32) -> Vec<(u32, u64)> {
     let Ok(dir) = ProcessDir::open(root, pid) else {
@@ -597,25 +481,6 @@ pub(crate) fn run_times(root: &Root, pid: u32) -> Vec<(u32, u64)> {
     let threads = dir.thread_ids().unwrap_or_default();
     let of = |tid: u32| Some((tid, dir.thread_run_time(tid).ok()?));
     threads.into_iter().filter_map(of).collect()
-}
-
-/// What the sizes of the kernel side's maps follow from.
-fn machine(root: &Root, topology: &Topology) -> Machine {
-    let with_cpus = topology.nodes.iter().filter(|node| !node.cpus.is_empty());
-    Machine {
-        nodes_with_cpus: with_cpus.count() as u64,
-        pid_max: read_pid_max(root),
-        budget: BUDGET,
-    }
-}
-
-/// The kernel's BTF took 80 MiB while it was parsed; the allocator keeps them unless told.
-fn give_back_memory() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: no requirements.
-    unsafe {
-        libc::malloc_trim(0);
-    }
 }
 
 /// When a process began to be tracked, by the wall clock.

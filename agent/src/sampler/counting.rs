@@ -1,0 +1,151 @@
+//! What counts, and which signals it gives: eBPF, procfs, or both.
+
+use crate::host::capabilities::read_capabilities;
+use crate::host::devices::read_device_majors;
+use crate::host::kernel::read_pid_max;
+use crate::host::pid_namespace::require_host_pids;
+use crate::host::root::Root;
+use crate::probes::attach::{self, AttachError, attach};
+use crate::probes::beside::Beside;
+use crate::probes::bounds::{BUDGET, Bounds, Machine};
+use crate::probes::procfs::{self, Procfs};
+use crate::probes::reader::Reader;
+use crate::probes::slots::Slots;
+use crate::probes::source::Source;
+use crate::probes::{forced, ladder};
+use anyhow::Result;
+use model::signal::{Signal, SignalState};
+use model::topology::Topology;
+
+/// What counts, and which signals it gives.
+pub(super) struct Counting {
+    pub(super) source: Source,
+    /// Every signal but placement.
+    pub(super) signals: Vec<Signal>,
+    pub(super) refused: Option<String>,
+}
+
+impl Counting {
+    /// By eBPF, or by procfs for a user who may not load it.
+    pub(super) fn start(
+        root: &Root,
+        topology: &Topology,
+        slots: &Slots,
+        options: &attach::Options,
+    ) -> Result<Self> {
+        let missing = read_capabilities(root)?.missing_to_trace();
+        if !missing.is_empty() {
+            let why = format!("{} missing", missing.join(" and "));
+            return Ok(Self::by_procfs(root, topology, options, why));
+        }
+        require_host_pids(root)?;
+        let host = attach::Host {
+            topology,
+            slots,
+            bounds: Bounds::fit(&machine(root, topology)),
+            device_majors: read_device_majors(root),
+        };
+        let attached = match attach(&host, options) {
+            Err(AttachError::Refused(why)) => {
+                let why = format!("the kernel refuses eBPF: {why}");
+                return Ok(Self::by_procfs(root, topology, options, why));
+            }
+            attached => attached?,
+        };
+        give_back_memory();
+        if let Some(why) = &attached.lifecycle {
+            tracing::warn!("children of watched processes are found late: {why}");
+        }
+        let by_procfs = forced::by_procfs(&options.forced);
+        let signals = attached
+            .signals
+            .iter()
+            .map(|signal| {
+                if by_procfs.contains(&signal.name) {
+                    procfs::signal(root, signal.name, "--mechanism asks for it")
+                } else {
+                    signal.clone()
+                }
+            })
+            .collect();
+        let reader = Box::new(Reader::new(attached, topology, slots.table(topology))?);
+        let source = if by_procfs.is_empty() {
+            Source::Kernel(reader)
+        } else {
+            let procfs = Procfs::new(root.clone(), topology);
+            Source::Both(reader, Beside::new(procfs, by_procfs))
+        };
+        Ok(Self {
+            source,
+            signals,
+            refused: None,
+        })
+    }
+
+    fn by_procfs(root: &Root, topology: &Topology, options: &attach::Options, why: String) -> Self {
+        let signals = procfs::signals(root, &why).into_iter().map(|signal| {
+            match forced::not_by_procfs(signal.name, &options.forced, &why) {
+                Some(why) => Signal::unavailable(signal.name, why),
+                None => signal,
+            }
+        });
+        Self {
+            source: Source::Procfs(Procfs::new(root.clone(), topology)),
+            signals: signals.collect(),
+            refused: Some(why),
+        }
+    }
+}
+
+/// Signals as they stand while `kernel.numa_balancing` has this value.
+pub(super) fn all_under_balancing(signals: &[Signal], numa_balancing: Option<u32>) -> Vec<Signal> {
+    signals
+        .iter()
+        .map(|signal| under_balancing(signal, numa_balancing))
+        .collect()
+}
+
+/// A signal as it stands while `kernel.numa_balancing` has this value.
+fn under_balancing(signal: &Signal, numa_balancing: Option<u32>) -> Signal {
+    if let Some(why) = ladder::idle(signal.name, numa_balancing) {
+        // What the user can change comes first.
+        let reason = match &signal.reason {
+            Some(reason) if !signal.is_live() => format!("{why}; {reason}"),
+            _ => why.to_owned(),
+        };
+        return Signal::unavailable(signal.name, reason);
+    }
+    if !signal.is_live() {
+        return signal.clone();
+    }
+    let mut signal = signal.clone();
+    if let Some(caveat) = ladder::caveat(signal.name, numa_balancing) {
+        if signal.state != SignalState::Unreliable {
+            signal.state = SignalState::Degraded;
+        }
+        signal.reason = Some(match signal.reason.take() {
+            Some(reason) => format!("{caveat}; {reason}"),
+            None => caveat.to_owned(),
+        });
+    }
+    signal
+}
+
+/// What the sizes of the kernel side's maps follow from.
+fn machine(root: &Root, topology: &Topology) -> Machine {
+    let with_cpus = topology.nodes.iter().filter(|node| !node.cpus.is_empty());
+    Machine {
+        nodes_with_cpus: with_cpus.count() as u64,
+        pid_max: read_pid_max(root),
+        budget: BUDGET,
+    }
+}
+
+/// The kernel's BTF took 80 MiB while it was parsed; the allocator keeps them unless told.
+fn give_back_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: no requirements.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
