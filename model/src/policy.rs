@@ -1,6 +1,7 @@
 //! What a process or thread may use: memory policy, CPUs and the cgroup's bounds. Words are numactl's.
 
 use crate::list;
+use crate::process::ByNode;
 use crate::topology::NodeId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -60,6 +61,17 @@ const KERNEL_WORDS: [(&str, PolicyMode); 7] = [
     ("weighted interleave", PolicyMode::WeightedInterleave),
     ("local", PolicyMode::Local),
 ];
+
+/// Mappings that share a memory policy of their own, which the process's program gave them (`mbind`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnPolicy {
+    /// It; the process's own policy is another one.
+    pub policy: Policy,
+    /// How many mappings.
+    pub mappings: u64,
+    /// Their resident bytes by node.
+    pub by_node_bytes: ByNode,
+}
 
 impl Policy {
     /// Reads the policy of a line of `numa_maps`: what follows the mapping's address, and whatever follows it.

@@ -4,7 +4,7 @@
 
 use crate::devices::DeviceUse;
 use crate::mapping::MemoryClass;
-use crate::policy::Placing;
+use crate::policy::{OwnPolicy, Placing};
 use crate::time::Timestamp;
 use crate::topology::NodeId;
 use crate::verdict::{RemoteShare, Verdict};
@@ -213,6 +213,10 @@ pub struct Placement {
     /// Resident bytes by what the mappings hold, and node. `numa_maps` doesn't tell it.
     #[serde(default)]
     pub by_class: Option<BTreeMap<MemoryClass, ByNode>>,
+    /// Mappings with a policy of their own, by that policy, those with the most memory first. Only `check` and `snapshot
+    /// --exact` ask for it: the kernel looks at every page to tell.
+    #[serde(default)]
+    pub own_policies: Option<Vec<OwnPolicy>>,
     /// Share of the mapped addresses in which resident pages have been looked for, 0 to 1.
     #[serde(default)]
     pub coverage: Option<f64>,

@@ -4,12 +4,15 @@ use super::{runtime, sampler, span};
 use crate::cli::Check as Options;
 use crate::doctor::text::wrapped;
 use crate::host::cache::read_largest_cache;
+use crate::host::placement::read_placement;
+use crate::host::process::ProcessDir;
 use crate::host::root::Root;
 use crate::logging;
 use anyhow::{Context, Result, anyhow, ensure};
 use model::check::{Report, State, check};
 use model::finding::{Evidence, Finding, Severity};
 use model::findings::View;
+use model::policy::OwnPolicy;
 use model::process::Process;
 use model::snapshot::Snapshot;
 use model::thresholds::Thresholds;
@@ -33,7 +36,10 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     let root = Root::system();
     let mut sampler = sampler(&options.watch, false)?;
     let watched = span::watch(&mut sampler, options.span, options.watch.interval);
-    let span = runtime()?.block_on(watched)?;
+    let mut span = runtime()?.block_on(watched)?;
+    for process in span.last.processes.iter_mut().filter(|p| p.alive) {
+        process.placement.own_policies = read_own_policies(&root, process);
+    }
     let view = View {
         now: &span.last,
         before: Some(&span.first),
@@ -56,6 +62,14 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     }
     out.flush()?;
     Ok(exit(report.worst(), options.strict))
+}
+
+/// The policies of a process's mappings; `None` where they can't be read, or the process has ended.
+fn read_own_policies(root: &Root, process: &Process) -> Option<Vec<OwnPolicy>> {
+    let dir = ProcessDir::open(root, process.pid).ok()?;
+    let same = dir.stat().ok()?.start_time == process.start_time;
+    let sum = same.then(|| read_placement(&dir))?.ok()??;
+    Some(sum.own_policies())
 }
 
 /// A failure is 1; what may cost, or isn't known, only if asked to be strict.

@@ -1,8 +1,9 @@
 //! The format of `/proc/PID/numa_maps`: one mapping a line, its policy and its pages by node.
 
-use model::policy::Policy;
+use model::policy::{OwnPolicy, Policy};
 use model::process::{ByNode, MemoryKind};
 use model::topology::NodeId;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The mappings of a process, summed.
@@ -14,6 +15,8 @@ pub(crate) struct Sum {
     pub(crate) by_kind: BTreeMap<MemoryKind, ByNode>,
     /// The policy of the first mapping, in numactl's words.
     pub(crate) policy: Option<String>,
+    /// All mappings by their policy; those whose policy the kernel cuts off are in none.
+    policies: BTreeMap<String, OwnPolicy>,
 }
 
 impl Sum {
@@ -29,10 +32,22 @@ impl Sum {
         let Some(mapping) = Mapping::parse(line) else {
             return;
         };
+        let page_bytes = mapping.page_kib.map_or(page_size, |kib| kib * 1024);
+        if let Some(policy) = first_policy(line) {
+            let own = self.policies.entry(policy.to_string());
+            let own = own.or_insert_with(|| OwnPolicy {
+                policy,
+                mappings: 0,
+                by_node_bytes: ByNode::new(),
+            });
+            own.mappings += 1;
+            for (node, pages) in &mapping.pages {
+                *own.by_node_bytes.entry(*node).or_default() += pages * page_bytes;
+            }
+        }
         if self.policy.is_none() {
             self.policy = Some(mapping.policy);
         }
-        let page_bytes = mapping.page_kib.map_or(page_size, |kib| kib * 1024);
         let private_kind = MemoryKind::Anonymous;
         let kind = match mapping.file {
             _ if mapping.huge => MemoryKind::Huge,
@@ -55,6 +70,18 @@ impl Sum {
                 }
             }
         }
+    }
+}
+
+impl Sum {
+    /// Mappings with a policy of their own, the largest first: the first mapping is the executable's, which has none, and so
+    /// it has the process's.
+    pub(crate) fn own_policies(&self) -> Vec<OwnPolicy> {
+        let own = self.policies.iter();
+        let own = own.filter(|(policy, _)| self.policy.as_ref() != Some(*policy));
+        let mut own: Vec<OwnPolicy> = own.map(|(_, own)| own.clone()).collect();
+        own.sort_by_key(|own| Reverse(own.by_node_bytes.values().sum::<u64>()));
+        own
     }
 }
 
@@ -167,6 +194,31 @@ mod tests {
             sum.add(line, 4096, &["/mnt/ram".into()]);
         }
         sum
+    }
+
+    #[test]
+    fn mappings_with_a_policy_of_their_own_are_summed_by_it() {
+        let sum = sum("1 bind:1 file=/bin/x mapped=1 N1=1 kernelpagesize_kB=4\n\
+             2 interleave:0-1 anon=2 N0=1 N1=1 kernelpagesize_kB=4\n\
+             3 bind:0 anon=3 N0=3 kernelpagesize_kB=4\n\
+             4 bind:1 anon=9 N1=9 kernelpagesize_kB=4\n\
+             5 bind:0 huge anon=1 N0=1 kernelpagesize_kB=2048\n");
+        let own: Vec<_> = sum
+            .own_policies()
+            .into_iter()
+            .map(|own| (own.policy.to_string(), own.mappings, own.by_node_bytes))
+            .collect();
+        assert_eq!(
+            own,
+            [
+                ("bind:0".into(), 2, ByNode::from([(0, 12_288 + (2 << 20))])),
+                (
+                    "interleave:0-1".into(),
+                    1,
+                    ByNode::from([(0, 4096), (1, 4096)])
+                ),
+            ]
+        );
     }
 
     fn sum_of(line: &str) -> Sum {

@@ -73,6 +73,7 @@ impl Sum {
     /// The placement as a snapshot has it.
     pub(crate) fn into_placement(self, taken_at: Timestamp) -> Placement {
         Placement {
+            own_policies: Some(self.own_policies()),
             by_node_bytes: Some(self.by_node_bytes),
             by_kind: Some(self.by_kind),
             source: Some("numa_maps".to_owned()),

@@ -3,7 +3,9 @@
 use super::BYTES;
 use super::subject::{Subject, list, named, percent, share_away};
 use crate::finding::{Confidence, Finding, Severity};
-use crate::policy::PolicyMode;
+use crate::policy::{OwnPolicy, PolicyMode};
+use crate::process::ByNode;
+use crate::size;
 use crate::topology::NodeId;
 use std::collections::BTreeSet;
 
@@ -12,6 +14,7 @@ pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
         is_a_hint(subject),
         wrong_node(subject),
         late_bind(subject),
+        own_policies(subject),
         cpuset(subject),
         node_is_full(subject),
     ]
@@ -114,6 +117,43 @@ fn late_bind(subject: &Subject<'_>) -> Option<Finding> {
             ))
             .advise("bind before the process starts: numawatch launch, or numactl --membind")
             .unless("it is page cache or shared memory that other processes placed"),
+    )
+}
+
+fn own_policies(subject: &Subject<'_>) -> Option<Finding> {
+    let home = subject.device_home().map(|home| home.nodes);
+    let home = home.or_else(|| subject.bound_to())?;
+    let elsewhere = |own: &&OwnPolicy| {
+        let nodes = &own.policy.nodes;
+        !nodes.is_empty() && !nodes.iter().any(|node| home.contains(node))
+    };
+    let own = subject.process.placement.own_policies.as_ref()?;
+    let own: Vec<&OwnPolicy> = own.iter().filter(elsewhere).collect();
+    let mappings: u64 = own.iter().map(|own| own.mappings).sum();
+    let mut bytes = ByNode::new();
+    for (node, more) in own.iter().flat_map(|own| &own.by_node_bytes) {
+        *bytes.entry(*node).or_default() += more;
+    }
+    let sum: u64 = bytes.values().sum();
+    let resident = subject.process.resident_bytes.filter(|all| *all > 0)?;
+    let much = sum as f64 / resident as f64 >= subject.view.thresholds.mixed_from;
+    if !much || !subject.is_evidence(&bytes) {
+        return None;
+    }
+    let policies: Vec<String> = own.iter().map(|own| own.policy.to_string()).collect();
+    let plural = if mappings == 1 { "" } else { "s" };
+    let summary = format!(
+        "{} in {mappings} mapping{plural} has a policy of its own, {}, and not {}: the program set it, and no numactl changes it",
+        size::format(sum),
+        policies.join(" and "),
+        named(&home),
+    );
+    let found = subject.finds("mappings-bound-elsewhere", Severity::Warn, summary);
+    Some(
+        found
+            .by_node("with a policy of its own", &bytes, BYTES, "numa_maps")
+            .advise("look for the engine's own NUMA option, and set it to the same node or off")
+            .unless("these are buffers for another device, or for workers on that node"),
     )
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::devices::{DeviceKind, DeviceUse, DeviceUseSource};
 use crate::mapping::MemoryClass;
-use crate::policy::{Placing, Policy, PolicyMode};
+use crate::policy::{OwnPolicy, Placing, Policy, PolicyMode};
 use crate::process::{ByNode, MigrationPair, Process, Thread};
 use crate::signal::{Mechanism, Signal, SignalName, SignalState};
 use crate::snapshot::{Coverage, Host, SCHEMA_VERSION};
@@ -417,6 +417,38 @@ fn bound_to_wrong_node() {
     });
     silent("bound-to-wrong-node", |p| {
         p.placing.policy = policy(PolicyMode::Bind, &[0, 1]);
+    });
+}
+
+#[test]
+fn mappings_bound_elsewhere() {
+    let own = |mode, nodes: &[u32], bytes| {
+        Some(vec![OwnPolicy {
+            policy: policy(mode, nodes).unwrap(),
+            mappings: 2,
+            by_node_bytes: ByNode::from([(nodes[0], bytes)]),
+        }])
+    };
+    for mode in [PolicyMode::Bind, PolicyMode::Preferred] {
+        raised("mappings-bound-elsewhere", |p| {
+            p.placement.own_policies = own(mode, &[0], GIB / 4);
+        });
+    }
+    raised("mappings-bound-elsewhere", |p| {
+        p.devices.clear();
+        p.placement.own_policies = own(PolicyMode::Bind, &[0], GIB / 4);
+    });
+    silent("mappings-bound-elsewhere", |p| {
+        p.placement.own_policies = own(PolicyMode::Bind, &[1], GIB / 4);
+    });
+    silent("mappings-bound-elsewhere", |p| {
+        p.placement.own_policies = own(PolicyMode::Interleave, &[0, 1], GIB / 4);
+    });
+    silent("mappings-bound-elsewhere", |p| {
+        p.placement.own_policies = own(PolicyMode::Bind, &[0], GIB / 100);
+    });
+    silent("mappings-bound-elsewhere", |p| {
+        p.placement.own_policies = None;
     });
 }
 

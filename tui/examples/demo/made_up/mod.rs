@@ -161,6 +161,7 @@ fn process(habits: &Habits, tick: u64) -> Process {
 
 fn placement(memory: &ByNode, anonymous: ByNode, files: ByNode, tick: u64) -> Placement {
     Placement {
+        own_policies: None,
         by_node_bytes: Some(memory.clone()),
         margin_by_node_bytes: Some(memory.keys().map(|node| (*node, 150 << 20)).collect()),
         by_class: Some(BTreeMap::from([
