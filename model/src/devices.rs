@@ -88,10 +88,18 @@ fn number(label: &str) -> &str {
     label.trim_start_matches(|c: char| !c.is_ascii_digit())
 }
 
-/// Sorts by address and numbers each kind: `GPU0`, `ACC0`, `NIC0`.
+/// Those who make GPUs that infer, in the order in which their devices are numbered.
+const FIRST: [&str; 3] = ["NVIDIA", "AMD", "Intel"];
+
+/// Sorts and numbers each kind: `GPU0`, `ACC0`, `NIC0`. NVIDIA's come first and by address, so that their numbers are
+/// `nvidia-smi`'s whatever else is in the machine; a server's own display (ASPEED, Matrox), often at a lower address, is last.
 pub fn label(devices: &mut [Device]) {
+    let vendor = |d: &Device| FIRST.iter().position(|first| *first == d.vendor);
     // Domains may have five digits, so that text alone doesn't order them.
-    let key = |d: &Device| (d.kind, d.address.len(), d.address.clone());
+    let key = |d: &Device| {
+        let rank = vendor(d).unwrap_or(FIRST.len());
+        (d.kind, rank, d.address.len(), d.address.clone())
+    };
     devices.sort_by_key(key);
     let mut next = [0, 0, 0];
     for device in devices {
@@ -175,6 +183,34 @@ pub(crate) mod tests {
             nvswitches: Vec::new(),
             reason: None,
         }
+    }
+
+    #[test]
+    fn a_servers_own_display_takes_no_gpus_number() {
+        let of = |vendor: &str, address| Device {
+            vendor: vendor.to_owned(),
+            ..device(address)
+        };
+        let mut devices = [
+            of("1a03", "0000:03:00.0"),
+            of("AMD", "0000:05:00.0"),
+            of("NVIDIA", "0000:c1:00.0"),
+            of("NVIDIA", "0000:3b:00.0"),
+        ];
+        label(&mut devices);
+        let named: Vec<_> = devices
+            .iter()
+            .map(|d| (d.label.as_str(), d.address.as_str()))
+            .collect();
+        assert_eq!(
+            named,
+            [
+                ("GPU0", "0000:3b:00.0"),
+                ("GPU1", "0000:c1:00.0"),
+                ("GPU2", "0000:05:00.0"),
+                ("GPU3", "0000:03:00.0"),
+            ]
+        );
     }
 
     #[test]

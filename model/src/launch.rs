@@ -24,6 +24,8 @@ pub struct Gpu {
     pub name: String,
     /// Its node; `None` where the firmware doesn't tell.
     pub node: Option<NodeId>,
+    /// The number in its label; `None` of one that has none.
+    pub number: Option<u32>,
 }
 
 /// Memory that must be free.
@@ -67,6 +69,23 @@ impl Plan {
             format!("--cpunodebind={}", self.cpu_node),
             format!("--membind={}", self.memory_node),
         ]
+    }
+
+    /// Whether its node has now what the command needs.
+    ///
+    /// # Errors
+    /// That it hasn't, or that nobody knows.
+    pub fn has_room(&self, asked: &Asked, here: &Here) -> Result<(), Refusal> {
+        let Some(needs) = asked.needs.as_ref().filter(|needs| needs.bytes > 0) else {
+            return Ok(());
+        };
+        match here.available.get(&self.memory_node) {
+            None => Err(Refusal::UnknownFree(self.memory_node, needs.clone())),
+            Some(available) if *available < needs.bytes => {
+                Err(Refusal::Full(self.memory_node, needs.clone(), *available))
+            }
+            Some(_) => Ok(()),
+        }
     }
 }
 
@@ -189,15 +208,6 @@ pub fn plan(asked: &Asked, here: &Here) -> Result<Plan, Refusal> {
         cpus.retain(|cpu| allowed.contains(cpu));
         if cpus.is_empty() {
             return Err(Refusal::CpusForbidden(cpu_node, allowed.clone()));
-        }
-    }
-    if let Some(needs) = asked.needs.as_ref().filter(|needs| needs.bytes > 0) {
-        match here.available.get(&memory_node) {
-            None => return Err(Refusal::UnknownFree(memory_node, needs.clone())),
-            Some(available) if *available < needs.bytes => {
-                return Err(Refusal::Full(memory_node, needs.clone(), *available));
-            }
-            Some(_) => {}
         }
     }
     Ok(Plan {

@@ -43,11 +43,15 @@ fn text(bytes: &[u8]) -> String {
 
 #[track_caller]
 fn refused(output: &Output, words: &str) {
+    says_why(output, words);
+    assert_eq!(text(&output.stdout), "");
+}
+
+fn says_why(output: &Output, words: &str) {
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     assert!(stderr.contains(words), "{stderr}");
-    assert_eq!(text(&output.stdout), "");
 }
 
 #[test]
@@ -143,6 +147,13 @@ fn dry_run_prints_a_line_for_a_shell_and_runs_nothing() {
     );
     let output = on_node(&["--dry-run", "--", "sleep", "600"]);
     assert!(text(&output.stdout).contains("none known"), "{output:?}");
+}
+
+#[test]
+fn dry_run_prints_the_line_though_the_node_lacks_room_and_says_so() {
+    let output = on_node(&["--dry-run", "--needs", "1000T", "--", "true"]);
+    assert!(text(&output.stdout).starts_with("numactl --"), "{output:?}");
+    says_why(&output, "1000.0 TiB of --needs");
 }
 
 #[test]

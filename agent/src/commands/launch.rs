@@ -5,7 +5,7 @@ use crate::host::bind;
 use crate::host::root::Root;
 use crate::launch::{asked, engine_flags, here};
 use anyhow::{Context, Result, anyhow};
-use model::launch::{Plan, plan};
+use model::launch::{Gpu, Plan, plan};
 use model::list;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write as _};
@@ -31,10 +31,13 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         command,
     )?;
     let plan = plan(&asked, &here)?;
+    let enough = plan.has_room(&asked, &here);
     if options.dry_run {
-        print(options, &plan)?;
+        print(options, &plan, &as_cuda_numbers(&asked.gpus))?;
+        enough?;
         return Ok(ExitCode::SUCCESS);
     }
+    enough?;
     if plan.cpu_node != plan.memory_node {
         eprintln!("numawatch: {}", apart(&plan));
     }
@@ -71,7 +74,7 @@ fn bind_to(plan: &Plan) -> Result<()> {
 }
 
 /// The same by numactl, fit for a shell: all else is a comment.
-fn print(options: &Options, plan: &Plan) -> Result<()> {
+fn print(options: &Options, plan: &Plan, gpus: &[u32]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(b"numactl")?;
     for option in plan.numactl() {
@@ -85,7 +88,7 @@ fn print(options: &Options, plan: &Plan) -> Result<()> {
     if plan.cpu_node != plan.memory_node {
         writeln!(out, "# {}", apart(plan))?;
     }
-    match engine_flags::of(&options.command, plan, options.gpus.len()) {
+    match engine_flags::of(&options.command, plan, gpus) {
         Some(own) => match own.flags {
             Some(flags) => writeln!(out, "# {}'s own: {flags} ({})", own.engine, own.remark)?,
             None => writeln!(out, "# {}'s own: {}", own.engine, own.remark)?,
@@ -94,6 +97,14 @@ fn print(options: &Options, plan: &Plan) -> Result<()> {
     }
     out.flush()?;
     Ok(())
+}
+
+/// Numbers by which the engine will know its GPUs: what it may see is counted from 0.
+fn as_cuda_numbers(gpus: &[Gpu]) -> Vec<u32> {
+    if std::env::var_os("CUDA_VISIBLE_DEVICES").is_some() {
+        return (0..).take(gpus.len()).collect();
+    }
+    gpus.iter().filter_map(|gpu| gpu.number).collect()
 }
 
 fn apart(plan: &Plan) -> String {

@@ -220,10 +220,10 @@ fn half_a_sysfs_shows_the_other_half_and_says_what_is_missing() {
         })
         .collect();
     for ((address, node, reason), (want, want_node, why)) in told.iter().zip([
-        ("0000:27:00.0", Some(0), "vendor"),
         ("0000:38:00.0", None, "numa_node"),
         ("0000:98:00.0", Some(2), "information"),
         ("0000:c8:00.0", None, "reads -1"),
+        ("0000:27:00.0", Some(0), "vendor"),
     ]) {
         assert_eq!((*address, *node), (want, want_node), "{reason}");
         assert!(reason.contains(why), "{address}: {reason}");

@@ -17,14 +17,13 @@ pub(crate) struct Own {
 }
 
 /// The flags of the command's engine for this many GPUs; `None` for a command that is no known engine.
-pub(crate) fn of(command: &[OsString], plan: &Plan, gpus: usize) -> Option<Own> {
+pub(crate) fn of(command: &[OsString], plan: &Plan, gpus: &[u32]) -> Option<Own> {
     let argv: Vec<String> = command
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     let engine = rules::detect(&argv, "")?.engine;
-    let gpus = gpus.max(1);
-    let each = vec![plan.memory_node.to_string(); gpus].join(" ");
+    let each = vec![plan.memory_node.to_string(); gpus.len().max(1)].join(" ");
     let (flags, remark) = match engine.as_str() {
         "vllm" => (
             Some(format!("--numa-bind --numa-bind-nodes {each}")),
@@ -52,22 +51,23 @@ pub(crate) fn of(command: &[OsString], plan: &Plan, gpus: usize) -> Option<Own> 
 }
 
 /// A host policy for each GPU's instances, which are named so unless the model's configuration says else.
-fn triton(plan: &Plan, gpus: usize) -> String {
+fn triton(plan: &Plan, gpus: &[u32]) -> String {
     let cores = list::format_ranges(&plan.cpus);
     let node = plan.memory_node;
-    let policy = |gpu: usize| {
+    let policy = |gpu: &u32| {
         format!(
             "--host-policy=gpu_{gpu},numa-node={node} --host-policy=gpu_{gpu},cpu-cores={cores}"
         )
     };
-    (0..gpus).map(policy).collect::<Vec<_>>().join(" ")
+    let gpus = if gpus.is_empty() { &[0] } else { gpus };
+    gpus.iter().map(policy).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn flags(command: &str, gpus: usize) -> Option<Own> {
+    fn flags(command: &str, gpus: &[u32]) -> Option<Own> {
         let plan = Plan {
             memory_node: 1,
             cpu_node: 1,
@@ -80,20 +80,28 @@ mod tests {
     #[test]
     fn each_engines_own() {
         for (command, gpus, want) in [
-            ("llama-server -m a.gguf", 0, Some("--numa numactl")),
-            ("vllm serve m", 0, Some("--numa-bind --numa-bind-nodes 1")),
-            ("vllm serve m", 2, Some("--numa-bind --numa-bind-nodes 1 1")),
+            (
+                "llama-server -m a.gguf",
+                [].as_slice(),
+                Some("--numa numactl"),
+            ),
+            ("vllm serve m", &[], Some("--numa-bind --numa-bind-nodes 1")),
+            (
+                "vllm serve m",
+                &[4, 5],
+                Some("--numa-bind --numa-bind-nodes 1 1"),
+            ),
             (
                 "python3 -m sglang.launch_server --model m",
-                2,
+                &[0, 1],
                 Some("--numa-node 1 1"),
             ),
             (
                 "tritonserver --model-repository=/m",
-                1,
-                Some("--host-policy=gpu_0,numa-node=1 --host-policy=gpu_0,cpu-cores=2-3,8-8"),
+                &[4],
+                Some("--host-policy=gpu_4,numa-node=1 --host-policy=gpu_4,cpu-cores=2-3,8-8"),
             ),
-            ("ollama serve", 1, None),
+            ("ollama serve", &[0], None),
         ] {
             let found = flags(command, gpus).unwrap();
             assert_eq!(found.flags.as_deref(), want, "{command}");
@@ -102,6 +110,6 @@ mod tests {
 
     #[test]
     fn another_program_has_none() {
-        assert_eq!(flags("sleep 1", 0), None);
+        assert_eq!(flags("sleep 1", &[]), None);
     }
 }

@@ -48,6 +48,10 @@ pub(crate) fn gpu_node(devices: &[Device], id: &str) -> Result<Gpu, Unknown> {
     Ok(Gpu {
         name: format!("{} ({})", device.label, device.address),
         node: device.node,
+        number: device
+            .label
+            .strip_prefix("GPU")
+            .and_then(|n| n.parse().ok()),
     })
 }
 
