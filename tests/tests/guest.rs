@@ -52,8 +52,6 @@ mod missed;
 mod placement;
 #[path = "guest/sched.rs"]
 mod sched;
-#[path = "guest/self_test.rs"]
-mod self_test;
 #[path = "guest/signals.rs"]
 mod signals;
 #[path = "guest/touch.rs"]

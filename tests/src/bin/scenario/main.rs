@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     let names: Vec<&str> = ALL
         .iter()
         .map(|session| session.name)
-        .chain([leftovers::NAME, self_test::NAME, launch::NAME])
+        .chain([leftovers::NAME, launch::NAME])
         .collect();
     if options.list {
         println!("{}", names.join("\n"));
@@ -100,9 +100,6 @@ fn main() -> ExitCode {
     // It has a guest of its own.
     if options.sessions.iter().any(|name| name == launch::NAME) {
         print(&launch::play(&tools, options.gpu));
-    }
-    if wanted(self_test::NAME) {
-        play_self_test(&Nodes::TWO, &SignalName::ALL);
     }
     ExitCode::SUCCESS
 }
