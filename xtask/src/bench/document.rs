@@ -41,7 +41,7 @@ Taken by `cargo xtask bench probes --write-docs`, which writes this file; take i
   load only passes by.
 - **A first touch** passes through three programs of the tracepoint rung, which is what a host without fentry stands on.
 - **Slower** is CPU time of the load without any statistics, against a turn of the same round without numawatch (the
-  ping-pong) or with empty programs at the same places (the fault loop). The ping-pong is two processes and two pipes on one
+  ping-pong) or with empty programs at the same places (the fault loop), over three times as many turns. The ping-pong is two processes and two pipes on one
   CPU, under all that numawatch attaches on a host without fentry.
 
 ## In the guest
