@@ -213,6 +213,9 @@ pub struct Placement {
     /// Resident bytes by what the mappings hold, and node. `numa_maps` doesn't tell it.
     #[serde(default)]
     pub by_class: Option<BTreeMap<MemoryClass, ByNode>>,
+    /// Of the weights, resident bytes by mapped file and node: [`WEIGHTS_FILES`] files at most. `numa_maps` doesn't tell it.
+    #[serde(default)]
+    pub weights_by_file: Option<BTreeMap<String, ByNode>>,
     /// Share of the mapped addresses in which resident pages have been looked for, 0 to 1.
     #[serde(default)]
     pub coverage: Option<f64>,
@@ -223,6 +226,9 @@ pub struct Placement {
     /// Why there is none, or why it is old.
     pub reason: Option<String>,
 }
+
+/// Files of weights that are told apart, in the order of their addresses: each has its own part of the sample.
+pub const WEIGHTS_FILES: usize = 16;
 
 impl Placement {
     /// Whether it is an estimate from a sample rather than a count.

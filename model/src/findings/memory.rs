@@ -7,6 +7,7 @@ use crate::mapping::MemoryClass;
 use crate::process::ByNode;
 use crate::signal::SignalName;
 use crate::topology::NodeId;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
@@ -72,19 +73,51 @@ fn weights(subject: &Subject<'_>) -> Option<Finding> {
     }
     let away = share_away(weights, &home.nodes)?;
     let severity = subject.by_share(away)?;
+    let files = files_away(subject, &home);
+    let names = match files.as_slice() {
+        [] => String::new(),
+        [(file, _)] => format!(": {file}"),
+        [(file, _), others @ ..] => format!(": {file} and {} more", others.len()),
+    };
     let summary = format!(
-        "{} of its weights lie in the page cache away from {} on {}",
+        "{} of its weights lie in the page cache away from {} on {}{names}",
         percent(away),
         home.because,
         named(&home.nodes)
     );
-    let found = subject.finds("weights-in-remote-page-cache", severity, summary);
+    let source = subject.placement_source();
+    let mut found = subject
+        .finds("weights-in-remote-page-cache", severity, summary)
+        .by_node("weights", weights, BYTES, source);
+    for (file, by_node) in files.into_iter().take(FILES_AS_EVIDENCE) {
+        found = found.by_node(file, by_node, BYTES, source);
+    }
     Some(
-        found.by_node("weights", weights, BYTES, subject.placement_source())
+        found
             .advise("sync; echo 1 > /proc/sys/vm/drop_caches   # an earlier run read them from the other node")
             .advise(subject.relaunch(&home))
             .unless("the weights are copied to GPU memory once and not read from the host again"),
     )
+}
+
+/// Files of weights that a finding gives numbers of; each may be dropped from the page cache.
+const FILES_AS_EVIDENCE: usize = 3;
+
+/// Files of weights with memory away from home, the one with most of it first.
+fn files_away<'a>(subject: &Subject<'a>, home: &Home) -> Vec<(&'a str, &'a ByNode)> {
+    let away = |by_node: &ByNode| {
+        let away = by_node
+            .iter()
+            .filter(|(node, _)| !home.nodes.contains(node));
+        away.map(|(_, bytes)| *bytes).sum::<u64>()
+    };
+    let files = subject.process.placement.weights_by_file.iter().flatten();
+    let mut files: Vec<(&str, &ByNode)> = files
+        .map(|(file, by_node)| (file.as_str(), by_node))
+        .filter(|(_, by_node)| away(by_node) > 0)
+        .collect();
+    files.sort_by_key(|(_, by_node)| Reverse(away(by_node)));
+    files
 }
 
 fn pinned(subject: &Subject<'_>) -> Option<Finding> {

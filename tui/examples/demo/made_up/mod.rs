@@ -167,6 +167,7 @@ fn placement(memory: &ByNode, anonymous: ByNode, files: ByNode, tick: u64) -> Pl
             (MemoryClass::LargeAnonymous, anonymous.clone()),
             (MemoryClass::Weights, files.clone()),
         ])),
+        weights_by_file: None,
         by_kind: Some(BTreeMap::from([
             (MemoryKind::Anonymous, anonymous),
             (MemoryKind::File, files),
