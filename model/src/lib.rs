@@ -14,6 +14,7 @@ pub mod launch;
 pub mod link;
 pub mod list;
 pub mod locality;
+pub mod locked;
 pub mod mapping;
 pub mod policy;
 pub mod process;

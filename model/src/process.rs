@@ -217,6 +217,13 @@ pub struct Placement {
     /// --exact` ask for it: the kernel looks at every page to tell.
     #[serde(default)]
     pub own_policies: Option<Vec<OwnPolicy>>,
+    /// Of the weights, resident bytes by mapped file and node: [`WEIGHTS_FILES`] files at most. `numa_maps` doesn't tell it.
+    #[serde(default)]
+    pub weights_by_file: Option<BTreeMap<String, ByNode>>,
+    /// Bytes locked by `mlock`, by node, from a sample of the pages' flags; empty where nothing is locked. `None` without
+    /// CAP_SYS_ADMIN, and where no sampled page is locked.
+    #[serde(default)]
+    pub locked_by_node_bytes: Option<ByNode>,
     /// Share of the mapped addresses in which resident pages have been looked for, 0 to 1.
     #[serde(default)]
     pub coverage: Option<f64>,
@@ -227,6 +234,9 @@ pub struct Placement {
     /// Why there is none, or why it is old.
     pub reason: Option<String>,
 }
+
+/// Files of weights that are told apart, in the order of their addresses: each has its own part of the sample.
+pub const WEIGHTS_FILES: usize = 16;
 
 impl Placement {
     /// Whether it is an estimate from a sample rather than a count.

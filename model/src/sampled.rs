@@ -13,6 +13,8 @@ pub struct Sampled {
     pub class: MemoryClass,
     /// What they are.
     pub kind: MemoryKind,
+    /// The file, of weights.
+    pub file: Option<String>,
     /// How many there are, and the answers.
     pub stratum: Stratum,
     /// How many were asked for; those without an answer have moved meanwhile, or the kernel doesn't tell.
@@ -44,6 +46,7 @@ pub fn placement(
     let mut variances: BTreeMap<NodeId, f64> = BTreeMap::new();
     let mut by_kind: BTreeMap<MemoryKind, ByNode> = BTreeMap::new();
     let mut by_class: BTreeMap<MemoryClass, ByNode> = BTreeMap::new();
+    let mut weights_by_file: BTreeMap<String, ByNode> = BTreeMap::new();
     for kinds in ACCOUNTS {
         let of_account: Vec<&Sampled> =
             sampled.iter().filter(|s| kinds.contains(&s.kind)).collect();
@@ -80,6 +83,10 @@ pub fn placement(
                     *kind.entry(node).or_default() += bytes;
                     let class = by_class.entry(one.class).or_default();
                     *class.entry(node).or_default() += bytes;
+                    if let Some(file) = &one.file {
+                        let file = weights_by_file.entry(file.clone()).or_default();
+                        *file.entry(node).or_default() += bytes;
+                    }
                 }
             }
         }
@@ -93,6 +100,7 @@ pub fn placement(
         by_node_bytes: Some(by_node),
         by_kind: Some(by_kind),
         by_class: Some(by_class),
+        weights_by_file: Some(weights_by_file),
         reason: silent(sampled),
         ..Placement::default()
     }
@@ -133,14 +141,22 @@ fn factor(found: &BTreeMap<NodeId, Estimate>, scaled: &BTreeMap<NodeId, Estimate
     }
 }
 
-/// Which strata mostly don't answer, in words; `None` where that is of no weight.
+/// Which classes mostly don't answer, in words; `None` where that is of no weight.
 fn silent(sampled: &[Sampled]) -> Option<String> {
     let all: u64 = sampled.iter().map(|s| s.stratum.pages).sum();
-    let silent: Vec<&str> = sampled
+    // Of all files together: each of many shards alone is of no weight.
+    let mut classes: BTreeMap<(MemoryClass, MemoryKind), (u64, u64, u64)> = BTreeMap::new();
+    for one in sampled {
+        let (pages, asked, answered) = classes.entry((one.class, one.kind)).or_default();
+        *pages += one.stratum.pages;
+        *asked += one.asked;
+        *answered += one.stratum.asked();
+    }
+    let silent: Vec<&str> = classes
         .iter()
-        .filter(|s| s.asked > 0 && s.stratum.asked() * 2 < s.asked)
-        .filter(|s| s.stratum.pages as f64 >= WORTH_A_WORD * all as f64)
-        .map(|s| s.class.as_str())
+        .filter(|(_, (_, asked, answered))| *asked > 0 && answered * 2 < *asked)
+        .filter(|(_, (pages, _, _))| *pages as f64 >= WORTH_A_WORD * all as f64)
+        .map(|((class, _), _)| class.as_str())
         .collect();
     (!silent.is_empty()).then(|| {
         format!(
@@ -171,6 +187,7 @@ mod tests {
         Sampled {
             class,
             kind,
+            file: None,
             stratum,
             asked,
         }
@@ -284,6 +301,44 @@ mod tests {
     }
 
     #[test]
+    fn shards_are_of_weight_together_when_they_do_not_answer() {
+        let shard = |number: u32| Sampled {
+            file: Some(format!("/m/{number}.safetensors")),
+            asked: 64,
+            ..sampled(MemoryClass::Weights, MemoryKind::File, 100, &[(0, 1)])
+        };
+        let shards: Vec<Sampled> = (0..30).map(shard).collect();
+        let reason = placement(&shards, &BTreeMap::new(), &[0]).reason;
+        assert!(reason.is_some_and(|r| r.contains("most pages of weights give")));
+    }
+
+    #[test]
+    fn weights_are_told_by_file_and_add_up_to_their_class() {
+        let file = |file: Option<&str>, answers| Sampled {
+            file: file.map(str::to_owned),
+            ..sampled(MemoryClass::Weights, MemoryKind::File, 1_000, answers)
+        };
+        let found = [
+            file(Some("/m/1.gguf"), &[(0, 30), (1, 10)]),
+            file(Some("/m/2.gguf"), &[(1, 10)]),
+            file(None, &[(0, 10)]),
+            sampled(MemoryClass::File, MemoryKind::File, 1_000, &[(0, 10)]),
+        ];
+        let accounted = BTreeMap::from([(MemoryKind::File, 8_000 * PAGE)]);
+        let told = placement(&found, &accounted, &[0, 1]);
+        let want = BTreeMap::from([
+            (
+                "/m/1.gguf".to_owned(),
+                ByNode::from([(0, 1_500 * PAGE), (1, 500 * PAGE)]),
+            ),
+            ("/m/2.gguf".to_owned(), ByNode::from([(1, 2_000 * PAGE)])),
+        ]);
+        assert_eq!(told.weights_by_file, Some(want));
+        let weights = ByNode::from([(0, 3_500 * PAGE), (1, 2_500 * PAGE)]);
+        assert_eq!(told.by_class.unwrap()[&MemoryClass::Weights], weights);
+    }
+
+    #[test]
     fn huge_pages_count_by_their_size() {
         let mut huge = sampled(
             MemoryClass::Huge,
@@ -328,6 +383,7 @@ mod tests {
             sampled.push(Sampled {
                 class,
                 kind,
+                file: None,
                 stratum: Stratum {
                     pages,
                     unit: 1,

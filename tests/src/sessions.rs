@@ -393,6 +393,10 @@ const PLACED: &[(&str, &str)] = &[
         "place --reserve 40 --reserve-pages 4096 --part anon:1:4096",
     ),
     ("mappings", "place --mappings 20000 --part anon:1:6000"),
+    (
+        "mlock",
+        "touch --kind mlock --pages 4096 --cpu-node 0 --memory-node 1",
+    ),
 ];
 
 /// Where it lies, by a sample.

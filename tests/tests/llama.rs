@@ -4,6 +4,8 @@
     reason = "a helper that cannot go on fails its test"
 )]
 
+#[path = "llama/engine.rs"]
+mod engine;
 #[path = "llama/server.rs"]
 mod server;
 

@@ -39,6 +39,12 @@ impl Fixture {
         fs::write(path, content).unwrap();
     }
 
+    /// The same of what is no text.
+    pub(crate) fn bytes(&self, path: &str, content: &[u8]) {
+        let path = self.directory_of(path);
+        fs::write(path, content).unwrap();
+    }
+
     /// Puts a folder where a file was, so that no reader can read it, root neither.
     pub(crate) fn unreadable(&self, path: &str) {
         let path = self.base.join(path);

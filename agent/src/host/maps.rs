@@ -5,7 +5,7 @@
 
 use crate::host::error::Error;
 use crate::host::process::ProcessDir;
-use model::mapping::{Content, Mapping, MemoryFilesystems};
+use model::mapping::{Content, Mapping, MemoryClass, MemoryFilesystems};
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
@@ -20,6 +20,8 @@ pub(crate) struct Mapped {
     pub(crate) range: Range<u64>,
     /// What it holds; `None` where there is no resident memory to place.
     pub(crate) content: Option<Content>,
+    /// The file with the kernel's escapes, of weights.
+    pub(crate) file: Option<String>,
 }
 
 /// A reader that keeps its place.
@@ -74,8 +76,11 @@ impl Maps {
             let text = String::from_utf8_lossy(self.rest.get(..whole).unwrap_or_default());
             let mapped = text.lines().filter_map(|line| {
                 let mapping = Mapping::parse(line)?;
+                let content = mapping.content(&self.filesystems);
+                let weights = content.is_some_and(|c| c.class == MemoryClass::Weights);
                 Some(Mapped {
-                    content: mapping.content(&self.filesystems),
+                    content,
+                    file: weights.then(|| mapping.path.to_owned()),
                     range: mapping.range,
                 })
             });
@@ -117,6 +122,14 @@ mod tests {
                 .zip(1_u64..)
                 .all(|(m, at)| m.range.start == at << 16)
         );
+    }
+
+    #[test]
+    fn files_are_named_where_they_hold_weights() {
+        let all = all("1000-2000 r-xp 00000000 fe:00 1    /lib/c.so\n\
+             7f0000000000-7f0000400000 r--s 00000000 fe:00 2    /m/a b.gguf\n");
+        let files: Vec<Option<&str>> = all.iter().map(|m| m.file.as_deref()).collect();
+        assert_eq!(files, [None, Some("/m/a b.gguf")]);
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub(crate) mod numa_maps;
 pub(crate) mod nvidia;
 pub(crate) mod nvml;
 pub(crate) mod own_bpf;
+pub(crate) mod page_flags;
 pub(crate) mod pagemap;
 pub(crate) mod pci;
 pub(crate) mod pid_namespace;

@@ -4,12 +4,13 @@ use crate::host::maps::Mapped;
 use crate::host::move_pages::nodes_of;
 use crate::host::pagemap::{PAGE, Resident};
 use model::mapping::{Content, Memory, MemoryClass};
-use model::process::{ByNode, MemoryKind};
+use model::process::{ByNode, MemoryKind, WEIGHTS_FILES};
 use model::reservoir::{Random, Reservoir};
 use model::sampled::Sampled;
 use model::sampling::{Stratum, allocate};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::ops::Range;
 
 /// The most pages that are asked for of a process, and the most addresses that are kept of a stratum: half of what may be
 /// asked, for 1.5 percentage points at worst in 95 of 100.
@@ -21,13 +22,16 @@ const ROUNDS: usize = 16;
 /// Once all have been asked, so many rounds are asked again each refresh, in turn: the answers are 4 refreshes old at most.
 const AGAIN: usize = 4;
 
-/// What a stratum's pages have in common: their mappings' class, their kind, and pages a question.
-type Key = (MemoryClass, MemoryKind, u64);
+/// What a stratum's pages have in common: their mappings' class, their kind, pages a question, and of weights the file, as a
+/// place in [`Strata::files`].
+type Key = (MemoryClass, MemoryKind, u64, Option<usize>);
 
 /// See the module's doc.
 #[derive(Debug, Default)]
 pub(super) struct Strata {
     by_key: BTreeMap<Key, Pages>,
+    /// Files of weights, the first [`WEIGHTS_FILES`] of them.
+    files: Vec<String>,
     /// The round that is asked next.
     next: usize,
     /// Rounds that have answers.
@@ -87,17 +91,28 @@ impl Strata {
                 let start = resident.range.start.max(mapped.range.start);
                 let end = resident.range.end.min(mapped.range.end);
                 if let Some(content) = mapped.content {
-                    self.offer(content, start, end, resident.of_file, random);
+                    let file = mapped.file.as_deref().and_then(|f| self.place_of(f));
+                    self.offer(content, file, start..end, resident.of_file, random);
                 }
             }
         }
     }
 
+    /// A file's place among those that are told apart; `None` when they are too many.
+    fn place_of(&mut self, file: &str) -> Option<usize> {
+        let known = self.files.iter().position(|f| f == file);
+        if known.is_some() || self.files.len() >= WEIGHTS_FILES {
+            return known;
+        }
+        self.files.push(file.to_owned());
+        Some(self.files.len() - 1)
+    }
+
     fn offer(
         &mut self,
         content: Content,
-        start: u64,
-        end: u64,
+        file: Option<usize>,
+        range: Range<u64>,
         of_file: bool,
         random: &mut Random,
     ) {
@@ -106,10 +121,11 @@ impl Strata {
             _ => PAGE,
         };
         // A huge page is counted where it begins, however the run was cut.
-        let first = start.next_multiple_of(step);
-        let count = end.saturating_sub(first).div_ceil(step);
+        let first = range.start.next_multiple_of(step);
+        let count = range.end.saturating_sub(first).div_ceil(step);
         if count > 0 {
-            let key = (content.class, content.memory.kind(of_file), step / PAGE);
+            let kind = content.memory.kind(of_file);
+            let key = (content.class, kind, step / PAGE, file);
             let pages = self.by_key.entry(key).or_insert_with(Pages::new);
             pages.sample.offer(first, step, count, random);
         }
@@ -170,9 +186,24 @@ impl Strata {
         Ok(())
     }
 
+    /// Of each stratum some pages that are asked for, about `most` in all, and how many each stands for. hugetlb's are left
+    /// out: nobody counts them as locked.
+    pub(super) fn some(&self, most: usize) -> Vec<(f64, &[u64])> {
+        let strata = self.by_key.values();
+        let strata = strata.zip(self.by_key.keys().map(|(_, kind, ..)| *kind));
+        let strata = strata.filter(|(_, kind)| *kind != MemoryKind::Huge);
+        strata
+            .map(|(pages, _)| {
+                let count = (pages.share * most).div_ceil(QUERIES).min(pages.share);
+                let some = pages.sample.items().get(..count).unwrap_or_default();
+                (pages.sample.seen() as f64 / some.len().max(1) as f64, some)
+            })
+            .collect()
+    }
+
     /// What the newest answers say of each stratum.
     pub(super) fn sampled(&self) -> Vec<Sampled> {
-        let sampled = |((class, kind, unit), pages): (&Key, &Pages)| {
+        let sampled = |((class, kind, unit, file), pages): (&Key, &Pages)| {
             let mut all = Answers::default();
             for round in &pages.answers {
                 all.asked += round.asked;
@@ -183,6 +214,7 @@ impl Strata {
             Sampled {
                 class: *class,
                 kind: *kind,
+                file: file.and_then(|place| self.files.get(place).cloned()),
                 stratum: Stratum {
                     pages: pages.sample.seen() * unit,
                     unit: *unit,
@@ -200,7 +232,7 @@ impl Strata {
         let mut left = QUERIES as u64;
         let most_huge = left / 2;
         let mut huge_shares = BTreeMap::new();
-        for (key, pages) in self.by_key.iter().filter(|((_, _, unit), _)| *unit > 1) {
+        for (key, pages) in self.by_key.iter().filter(|((_, _, unit, _), _)| *unit > 1) {
             let share = held(pages).min(most_huge).min(left);
             left -= share;
             huge_shares.insert(*key, share);
@@ -230,6 +262,7 @@ mod tests {
         Mapped {
             range: start * PAGE..end * PAGE,
             content: Some(Content { class, memory }),
+            file: None,
         }
     }
 
@@ -263,12 +296,35 @@ mod tests {
         assert_eq!(
             seen(&strata),
             [
-                ((MemoryClass::Weights, MemoryKind::Anonymous, 1), 5),
-                ((MemoryClass::Weights, MemoryKind::File, 1), 3),
-                ((MemoryClass::Heap, MemoryKind::Anonymous, 1), 8),
-                ((MemoryClass::Anonymous, MemoryKind::Anonymous, 1), 5),
+                ((MemoryClass::Weights, MemoryKind::Anonymous, 1, None), 5),
+                ((MemoryClass::Weights, MemoryKind::File, 1, None), 3),
+                ((MemoryClass::Heap, MemoryKind::Anonymous, 1, None), 8),
+                ((MemoryClass::Anonymous, MemoryKind::Anonymous, 1, None), 5),
             ]
         );
+    }
+
+    #[test]
+    fn weights_are_told_apart_by_file_as_many_as_there_is_room_for() {
+        let file = |number: u64| {
+            let start = number * 10;
+            let mut shard = mapped(start, start + 10, MemoryClass::Weights, Memory::File);
+            // Two mappings a file.
+            shard.file = Some(format!("/m/{}.gguf", number / 2));
+            shard
+        };
+        let mappings: VecDeque<Mapped> = (0..36).map(file).collect();
+        let mut strata = Strata::default();
+        strata.add(&mappings, &[resident(0, 360, true)], &mut Random::new(1));
+        let told = strata.sampled();
+        let pages = |file: Option<&str>| {
+            let of = told.iter().find(|s| s.file.as_deref() == file);
+            of.map(|s| s.stratum.pages)
+        };
+        assert_eq!(told.len(), WEIGHTS_FILES + 1);
+        assert_eq!(pages(Some("/m/0.gguf")), Some(20));
+        assert_eq!(pages(Some("/m/15.gguf")), Some(20));
+        assert_eq!(pages(None), Some(40), "of the two that are too many");
     }
 
     #[test]
@@ -296,7 +352,7 @@ mod tests {
         strata.add(&mappings, &found, &mut Random::new(1));
         assert_eq!(
             seen(&strata),
-            [((MemoryClass::Huge, MemoryKind::Huge, 512), 3)]
+            [((MemoryClass::Huge, MemoryKind::Huge, 512, None), 3)]
         );
     }
 

@@ -9,12 +9,15 @@ use crate::host::cpulist;
 use crate::host::error::Error;
 use crate::host::maps::{Mapped, Maps};
 use crate::host::memory_filesystems;
+use crate::host::move_pages::nodes_of;
+use crate::host::page_flags::PageFlags;
 use crate::host::pagemap::{Pagemap, Resident};
 use crate::host::process::ProcessDir;
 use crate::host::root::{Root, read};
 use crate::selftest::sys::cpu_time_ns;
+use model::locked::{LockedSample, locked_by_node};
 use model::mapping::Device;
-use model::process::Placement;
+use model::process::{ByNode, Placement};
 use model::reservoir::Random;
 use model::sampled;
 use model::time::Timestamp;
@@ -27,6 +30,9 @@ const MOST_CPU: Duration = Duration::from_micros(4_500);
 
 /// The part of it that a slice of a pass may take.
 const SLICE_CPU: Duration = Duration::from_micros(2_500);
+
+/// About how many pages' flags a refresh reads, where memory is locked at all.
+const MOST_FLAGS: usize = 512;
 
 /// How long after one pass the next begins: the shortest, the longest, and in times of the CPU time that the pass took.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(10);
@@ -170,6 +176,11 @@ impl Survey {
         } else {
             sampled::placement(&sampled, &status.resident_by_kind, &ground.nodes)
         };
+        placement.locked_by_node_bytes = match status.locked_bytes {
+            Some(0) => Some(BTreeMap::new()),
+            Some(bytes) => locked(ground.root(), &dir, strata, bytes, &ask_on),
+            None => None,
+        };
         placement.coverage = Some(coverage);
         placement.source = Some("move_pages".to_owned());
         placement.taken_at = Some(Timestamp(SystemTime::now()));
@@ -205,6 +216,33 @@ impl Survey {
         }
         Ok(())
     }
+}
+
+/// Where locked pages lie; `None` where nobody tells.
+fn locked(
+    root: &Root,
+    dir: &ProcessDir,
+    strata: &Strata,
+    bytes: u64,
+    may_go_on: &dyn Fn() -> bool,
+) -> Option<ByNode> {
+    let flags = PageFlags::open(root, dir).ok()?;
+    let mut samples = Vec::new();
+    for (weight, addresses) in strata.some(MOST_FLAGS) {
+        if !may_go_on() {
+            return None;
+        }
+        let is_locked = |address: &&u64| flags.is_locked(**address).is_ok_and(|l| l == Some(true));
+        let addresses: Vec<u64> = addresses.iter().filter(is_locked).copied().collect();
+        let mut locked = ByNode::new();
+        for node in nodes_of(dir.pid(), &addresses).ok()? {
+            if let Ok(node) = NodeId::try_from(node) {
+                *locked.entry(node).or_default() += 1;
+            }
+        }
+        samples.push(LockedSample { weight, locked });
+    }
+    locked_by_node(&samples, bytes)
 }
 
 impl Pass {

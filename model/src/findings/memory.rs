@@ -7,6 +7,7 @@ use crate::mapping::MemoryClass;
 use crate::process::ByNode;
 use crate::signal::SignalName;
 use crate::topology::NodeId;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
@@ -72,19 +73,51 @@ fn weights(subject: &Subject<'_>) -> Option<Finding> {
     }
     let away = share_away(weights, &home.nodes)?;
     let severity = subject.by_share(away)?;
+    let files = files_away(subject, &home);
+    let names = match files.as_slice() {
+        [] => String::new(),
+        [(file, _)] => format!(": {file}"),
+        [(file, _), others @ ..] => format!(": {file} and {} more", others.len()),
+    };
     let summary = format!(
-        "{} of its weights lie in the page cache away from {} on {}",
+        "{} of its weights lie in the page cache away from {} on {}{names}",
         percent(away),
         home.because,
         named(&home.nodes)
     );
-    let found = subject.finds("weights-in-remote-page-cache", severity, summary);
+    let source = subject.placement_source();
+    let mut found = subject
+        .finds("weights-in-remote-page-cache", severity, summary)
+        .by_node("weights", weights, BYTES, source);
+    for (file, by_node) in files.into_iter().take(FILES_AS_EVIDENCE) {
+        found = found.by_node(file, by_node, BYTES, source);
+    }
     Some(
-        found.by_node("weights", weights, BYTES, subject.placement_source())
+        found
             .advise("sync; echo 1 > /proc/sys/vm/drop_caches   # an earlier run read them from the other node")
             .advise(subject.relaunch(&home))
             .unless("the weights are copied to GPU memory once and not read from the host again"),
     )
+}
+
+/// Files of weights that a finding gives numbers of; each may be dropped from the page cache.
+const FILES_AS_EVIDENCE: usize = 3;
+
+/// Files of weights with memory away from home, the one with most of it first.
+fn files_away<'a>(subject: &Subject<'a>, home: &Home) -> Vec<(&'a str, &'a ByNode)> {
+    let away = |by_node: &ByNode| {
+        let away = by_node
+            .iter()
+            .filter(|(node, _)| !home.nodes.contains(node));
+        away.map(|(_, bytes)| *bytes).sum::<u64>()
+    };
+    let files = subject.process.placement.weights_by_file.iter().flatten();
+    let mut files: Vec<(&str, &ByNode)> = files
+        .map(|(file, by_node)| (file.as_str(), by_node))
+        .filter(|(_, by_node)| away(by_node) > 0)
+        .collect();
+    files.sort_by_key(|(_, by_node)| Reverse(away(by_node)));
+    files
 }
 
 fn pinned(subject: &Subject<'_>) -> Option<Finding> {
@@ -156,10 +189,40 @@ fn driver(subject: &Subject<'_>) -> Option<Finding> {
 fn locked(subject: &Subject<'_>) -> Option<Finding> {
     let locked = subject.process.pinned.locked_bytes?;
     let home = subject.device_home()?;
+    let sampled = subject.process.placement.locked_by_node_bytes.as_ref();
+    let found = match sampled.filter(|_| subject.trusts(SignalName::Placement)) {
+        Some(by_node) => locked_by_sample(subject, &home, by_node)?,
+        None => locked_at_least(subject, &home, locked)?,
+    };
+    Some(
+        found
+            .number("locked", locked as f64, "By", "/proc/PID/status VmLck")
+            .advise(subject.relaunch(&home))
+            .unless("the locked memory is not what the GPU reads"),
+    )
+}
+
+fn locked_by_sample(subject: &Subject<'_>, home: &Home, by_node: &ByNode) -> Option<Finding> {
+    let away = share_away(by_node, &home.nodes)?;
+    let severity = subject.by_share(away)?;
+    if !subject.is_evidence(by_node) {
+        return None;
+    }
+    let summary = format!(
+        "{} of its locked memory is away from {} on {}; balancing does not move it",
+        percent(away),
+        home.because,
+        named(&home.nodes)
+    );
+    let found = subject.finds("locked-on-wrong-node", severity, summary);
+    Some(found.by_node("locked", by_node, BYTES, "kpageflags, move_pages"))
+}
+
+/// Where it isn't told which pages are locked it is sure only if more is locked than lies where it should.
+fn locked_at_least(subject: &Subject<'_>, home: &Home, locked: u64) -> Option<Finding> {
     let memory = subject.memory()?;
     let total: u64 = memory.values().sum();
     let away = share_away(memory, &home.nodes)?;
-    // Which pages are locked isn't told: it is sure only if more is locked than lies where it should.
     let at_home = (1.0 - away) * total as f64;
     // What is locked need not be resident.
     let locked = locked.min(total);
@@ -177,10 +240,7 @@ fn locked(subject: &Subject<'_>) -> Option<Finding> {
     Some(
         found
             .by_node("resident", memory, BYTES, subject.placement_source())
-            .number("locked", locked as f64, "By", "/proc/PID/status VmLck")
-            .sure(Confidence::Medium)
-            .advise(subject.relaunch(&home))
-            .unless("the locked memory is not what the GPU reads"),
+            .sure(Confidence::Medium),
     )
 }
 

@@ -253,6 +253,47 @@ fn weights_in_remote_page_cache() {
 }
 
 #[test]
+fn weights_in_remote_page_cache_are_named_by_their_files() {
+    let mut process = process();
+    process.placement.by_class = Some(BTreeMap::from([(
+        MemoryClass::Weights,
+        ByNode::from([(0, 5 * GIB), (1, 2 * GIB)]),
+    )]));
+    process.placement.weights_by_file = Some(BTreeMap::from([
+        ("/m/1.gguf".to_owned(), ByNode::from([(0, GIB), (1, GIB)])),
+        ("/m/2.gguf".to_owned(), ByNode::from([(0, 4 * GIB)])),
+        ("/m/3.gguf".to_owned(), ByNode::from([(1, GIB)])),
+    ]));
+    let now = snapshot(10, vec![process]);
+    let view = View {
+        now: &now,
+        before: None,
+        thresholds: &Thresholds::default(),
+        cache_bytes: None,
+    };
+    let found = findings(&view);
+    let found = found
+        .iter()
+        .find(|f| f.id == "weights-in-remote-page-cache")
+        .unwrap();
+    assert_eq!(
+        found.summary,
+        "71 % of its weights lie in the page cache away from GPU0 on node 1: /m/2.gguf and 1 more"
+    );
+    let names: Vec<&str> = found.evidence.iter().map(|e| e.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "weights on node 0",
+            "weights on node 1",
+            "/m/2.gguf on node 0",
+            "/m/1.gguf on node 0",
+            "/m/1.gguf on node 1",
+        ]
+    );
+}
+
+#[test]
 fn pinned_memory() {
     let away = |p: &mut Process| p.pinned.made.by_node = memory(&[(0, 1_000)]);
     raised("pinned-before-bind", away);
@@ -294,6 +335,26 @@ fn locked_on_wrong_node() {
         halves(p);
         p.pinned.locked_bytes = Some(GIB);
     });
+}
+
+#[test]
+fn locked_on_wrong_node_by_a_sample_of_the_pages() {
+    let locked = |by_node: &[(u32, u64)]| {
+        let by_node: ByNode = by_node.iter().copied().collect();
+        move |p: &mut Process| {
+            p.pinned.locked_bytes = Some(by_node.values().sum());
+            p.placement.locked_by_node_bytes = Some(by_node);
+        }
+    };
+    // Less is locked than lies at home, and it is elsewhere all the same.
+    raised("locked-on-wrong-node", locked(&[(0, GIB / 8)]));
+    raised(
+        "locked-on-wrong-node",
+        locked(&[(0, GIB / 8), (1, GIB / 2)]),
+    );
+    silent("locked-on-wrong-node", locked(&[(1, 2 * GIB)]));
+    silent("locked-on-wrong-node", locked(&[(0, 32 * 4096)]));
+    silent("locked-on-wrong-node", locked(&[]));
 }
 
 #[test]

@@ -12,6 +12,7 @@ on_each_kernel!(
     classes_are_what_was_mapped,
     huge_pages_lie_where_they_were_put,
     exact_reads_numa_maps,
+    locked_pages_lie_where_they_were_put,
 );
 
 const WORKLOADS: [&str; 6] = ["anon", "thp", "mixed", "hugetlb", "reserve", "mappings"];
@@ -103,4 +104,18 @@ fn exact_reads_numa_maps(guest: &Guest) {
     let source = |session| process(guest, session, "anon").placement.source;
     assert_eq!(source("placement-exact").as_deref(), Some("numa_maps"));
     assert_eq!(source("placement").as_deref(), Some("move_pages"));
+}
+
+fn locked_pages_lie_where_they_were_put(guest: &Guest) {
+    let locked = |workload| {
+        let process = process(guest, "placement", workload);
+        (
+            process.placement.locked_by_node_bytes,
+            process.pinned.locked_bytes,
+        )
+    };
+    let bytes = 4_096 * 4096;
+    let by_node = ByNode::from([(1, bytes)]);
+    assert_eq!(locked("mlock"), (Some(by_node), Some(bytes)));
+    assert_eq!(locked("anon"), (Some(ByNode::new()), Some(0)));
 }

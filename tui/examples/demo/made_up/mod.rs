@@ -162,12 +162,14 @@ fn process(habits: &Habits, tick: u64) -> Process {
 fn placement(memory: &ByNode, anonymous: ByNode, files: ByNode, tick: u64) -> Placement {
     Placement {
         own_policies: None,
+        locked_by_node_bytes: Some(BTreeMap::new()),
         by_node_bytes: Some(memory.clone()),
         margin_by_node_bytes: Some(memory.keys().map(|node| (*node, 150 << 20)).collect()),
         by_class: Some(BTreeMap::from([
             (MemoryClass::LargeAnonymous, anonymous.clone()),
             (MemoryClass::Weights, files.clone()),
         ])),
+        weights_by_file: None,
         by_kind: Some(BTreeMap::from([
             (MemoryKind::Anonymous, anonymous),
             (MemoryKind::File, files),
