@@ -16,6 +16,8 @@ const NAME_BYTES: usize = 15;
 pub(crate) struct Measured {
     /// CPU time of each turn, in nanoseconds, and its units.
     pub(crate) turns: Vec<(u64, u64)>,
+    /// The same of turns without numawatch, before the first and after each.
+    bare: Vec<(u64, u64)>,
     /// By owner and name. Two programs of one name and owner are one.
     programs: BTreeMap<(String, String), Vec<Runs>>,
     counts: BTreeMap<String, u64>,
@@ -46,11 +48,24 @@ impl Measured {
 
     /// Nanoseconds a unit, turn by turn.
     pub(crate) fn each_unit(&self) -> Vec<f64> {
-        self.turns
-            .iter()
-            .map(|&(nanoseconds, units)| nanoseconds as f64 / units as f64)
+        each_unit(&self.turns)
+    }
+
+    /// The same without numawatch: of each turn the mean of the one before it and the one after it, so that a machine that
+    /// gets slower or faster meanwhile is no difference.
+    pub(crate) fn each_unit_bare(&self) -> Vec<f64> {
+        let bare = each_unit(&self.bare);
+        bare.windows(2)
+            .map(|two| two.iter().sum::<f64>() / 2.0)
             .collect()
     }
+}
+
+fn each_unit(turns: &[(u64, u64)]) -> Vec<f64> {
+    turns
+        .iter()
+        .map(|&(nanoseconds, units)| nanoseconds as f64 / units as f64)
+        .collect()
 }
 
 /// Runs it.
@@ -72,6 +87,9 @@ fn read_line(words: &[&str], measured: &mut Measured) -> Result<()> {
     match words {
         ["turn", _, nanoseconds, units] => {
             measured.turns.push((nanoseconds.parse()?, units.parse()?));
+        }
+        ["bare", _, nanoseconds, units] => {
+            measured.bare.push((nanoseconds.parse()?, units.parse()?));
         }
         ["program", turn, owner, name, nanoseconds, runs] => {
             let turn: usize = turn.parse()?;
@@ -117,6 +135,14 @@ mod tests {
         );
         assert_eq!(measured.count("bpftrace").unwrap(), 17);
         assert!(measured.count("numawatch").is_err());
+    }
+
+    #[test]
+    fn a_turn_is_held_against_those_without_numawatch_around_it() {
+        let text = "bare 0 100 10\nturn 0 140 10\nbare 1 120 10\nturn 1 150 10\nbare 2 140 10\n";
+        let measured = parse(text).unwrap();
+        assert_eq!(measured.each_unit(), [14.0, 15.0]);
+        assert_eq!(measured.each_unit_bare(), [11.0, 13.0]);
     }
 
     #[test]

@@ -152,37 +152,25 @@ fn first_touch(tools: &Tools, turns: u32, lines: &mut Vec<Line>) -> Result<()> {
     against_bpftrace(lines, "a first touch, these three", &own, &theirs, 0.3)
 }
 
-/// One turn of each kind in every round, so that all of them meet the same disturbance.
 fn slower_ping_pong(tools: &Tools, turns: u32, lines: &mut Vec<Line>) -> Result<()> {
-    let kinds = ["load", "other"];
-    let (mut bare, mut runs) = (Vec::new(), [const { Vec::new() }; 2]);
-    for _ in 0..turns {
-        bare.extend(tools.one_turn("ping-pong", |_| ())?);
-        for (watch, runs) in kinds.iter().zip(&mut runs) {
-            runs.extend(tools.one_turn("ping-pong", |gauge| {
-                tools.watch(gauge, watch);
-                gauge.args(TRACEPOINTS);
-            })?);
-        }
-    }
+    let against = |watch| {
+        let mut gauge = tools.measure("ping-pong", turns);
+        tools.watch(&mut gauge, watch);
+        gauge.args(TRACEPOINTS).arg("--alternate");
+        gauge::run(&mut gauge)
+    };
+    let (both, neither) = (against("load")?, against("other")?);
+    let bare = [both.each_unit_bare(), neither.each_unit_bare()].concat();
     push(lines, "a context switch", &bare, Unit::Nanoseconds, None)?;
-    let [both, none] = runs.map(|runs| percent_more(&runs, &bare));
-    push(
-        lines,
-        "ping-pong slower, both watched",
-        &both,
-        Unit::Percent,
-        Some(8.0),
-    )?;
-    push(
-        lines,
-        "ping-pong slower, neither watched",
-        &none,
-        Unit::Percent,
-        Some(4.0),
-    )
+    for (what, measured, target) in [("both", both, 8.0), ("neither", neither, 4.0)] {
+        let more = percent_more(&measured.each_unit(), &measured.each_unit_bare());
+        let what = format!("ping-pong slower, {what} watched");
+        push(lines, &what, &more, Unit::Percent, Some(target))?;
+    }
+    Ok(())
 }
 
+/// One turn of each kind in every round, so that all of them meet the same disturbance.
 fn slower_faults(tools: &Tools, turns: u32, lines: &mut Vec<Line>) -> Result<()> {
     let (mut bare, mut empty, mut watched) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..turns {

@@ -115,6 +115,10 @@ struct Measure {
     /// Which processes it watches.
     #[arg(long, value_enum, default_value_t = Watch::Load)]
     watch: Watch,
+    /// Start it anew for each turn, and tell of a turn without it before the first and after each: the same load, that is
+    /// the same pages, and nearly the same moment.
+    #[arg(long, requires = "numawatch", conflicts_with_all = ["statistics", "empty"])]
+    alternate: bool,
     /// A further option of its; can be repeated.
     #[arg(long, value_name = "SIGNAL=RUNG")]
     mechanism: Vec<String>,
@@ -215,26 +219,24 @@ impl Measure {
             .iter()
             .map(|place| empty::attach(self.object.as_deref().context("--object")?, place))
             .collect::<Result<Vec<_>>>()?;
-        let mut idle = None;
-        let numawatch = match &self.numawatch {
-            Some(program) => {
-                let pid = match self.watch {
-                    Watch::Load => Some(*work.pids().first().context("--watch load needs --load")?),
-                    Watch::Other => {
-                        let running = Running::start(&mut Command::new("cat"))?;
-                        Some(idle.insert(running).pid())
-                    }
-                    Watch::All => None,
-                };
-                let options: Vec<String> = self
-                    .mechanism
-                    .iter()
-                    .flat_map(|choice| ["--mechanism".to_owned(), choice.clone()])
-                    .collect();
-                Some(Numawatch::start(program, pid, &options)?)
-            }
-            None => None,
+        let other = (self.watch == Watch::Other)
+            .then(|| Running::start(&mut Command::new("cat")))
+            .transpose()?;
+        let watched_pid = match self.watch {
+            Watch::Load => work.pids().first().copied(),
+            Watch::Other => other.as_ref().map(Running::pid),
+            Watch::All => None,
         };
+        let options: Vec<String> = self
+            .mechanism
+            .iter()
+            .flat_map(|choice| ["--mechanism".to_owned(), choice.clone()])
+            .collect();
+        let watch = |program| Numawatch::start(program, watched_pid, &options);
+        if let Some(program) = self.numawatch.as_deref().filter(|_| self.alternate) {
+            return self.alternate(&mut work, || watch(program));
+        }
+        let numawatch = self.numawatch.as_deref().map(watch).transpose()?;
         let bpftrace = match (&self.bpftrace, &self.script) {
             (Some(program), Some(script)) => {
                 let pid = work.pids().first().copied().unwrap_or(0);
@@ -294,6 +296,20 @@ impl Measure {
         }
         if let Some(numawatch) = numawatch {
             println!("count numawatch {}", numawatch.end(count, work.pids())?);
+        }
+        Ok(())
+    }
+
+    fn alternate(&self, work: &mut Work, watch: impl Fn() -> Result<Numawatch>) -> Result<()> {
+        for _ in 0..self.warm_up {
+            work.turn()?;
+        }
+        println!("bare 0 {} {}", work.turn()?, self.units);
+        for turn in 0..self.turns {
+            let numawatch = watch()?;
+            println!("turn {turn} {} {}", work.turn()?, self.units);
+            numawatch.end(Count::OnCpu, &[])?;
+            println!("bare {} {} {}", turn + 1, work.turn()?, self.units);
         }
         Ok(())
     }
