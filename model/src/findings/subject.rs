@@ -4,7 +4,7 @@ use super::View;
 use crate::devices::DeviceUseSource;
 use crate::finding::{Finding, Severity};
 use crate::policy::PolicyMode;
-use crate::process::{ByNode, Process};
+use crate::process::{ByNode, MemoryKind, Process};
 use crate::rates;
 use crate::signal::{Signal, SignalName};
 use crate::topology::NodeId;
@@ -139,6 +139,24 @@ impl<'a> Subject<'a> {
         (self.trusts(SignalName::Placement) && self.is_evidence(memory)).then_some(memory)
     }
 
+    /// As [`Self::memory`], without the page cache of files: that lies where whoever read them first had it put.
+    pub(super) fn memory_but_files(&self) -> Option<ByNode> {
+        let memory = self.memory()?;
+        let Some(by_kind) = self.process.placement.by_kind.as_ref() else {
+            return Some(memory.clone());
+        };
+        let mut rest = ByNode::new();
+        for (_, by_node) in by_kind
+            .iter()
+            .filter(|(kind, _)| **kind != MemoryKind::File)
+        {
+            for (node, bytes) in by_node {
+                *rest.entry(*node).or_default() += bytes;
+            }
+        }
+        self.is_evidence(&rest).then_some(rest)
+    }
+
     /// Whether this many bytes are enough to conclude from.
     pub(super) fn is_evidence(&self, bytes: &ByNode) -> bool {
         bytes.values().sum::<u64>() / PAGE >= self.view.thresholds.evidence_pages
@@ -183,6 +201,9 @@ impl<'a> Subject<'a> {
             }
             _ => {
                 let nodes = list(&home.nodes);
+                if home.nodes.len() == 1 {
+                    return format!("numawatch launch --node {nodes} -- {command}");
+                }
                 format!("numactl --cpunodebind={nodes} --membind={nodes} {command}")
             }
         }

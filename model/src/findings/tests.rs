@@ -4,7 +4,7 @@ use super::*;
 use crate::devices::{DeviceKind, DeviceUse, DeviceUseSource};
 use crate::mapping::MemoryClass;
 use crate::policy::{OwnPolicy, Placing, Policy, PolicyMode};
-use crate::process::{ByNode, MigrationPair, Process, Thread};
+use crate::process::{ByNode, MemoryKind, MigrationPair, Process, Thread};
 use crate::signal::{Mechanism, Signal, SignalName, SignalState};
 use crate::snapshot::{Coverage, Host, SCHEMA_VERSION};
 use crate::time::Timestamp;
@@ -521,6 +521,25 @@ fn memory_from_before_bind() {
     silent("memory-from-before-bind", |p| {
         p.placement.by_node_bytes = memory(&[(0, GIB), (1, GIB)]);
         p.placing.policy = policy(PolicyMode::Default, &[]);
+    });
+}
+
+#[test]
+fn page_cache_is_no_memory_from_before_the_bind() {
+    let by_kind = |file: u32, anonymous: u32| {
+        let kind = |node| memory(&[(node, GIB)]).unwrap_or_default();
+        Some(BTreeMap::from([
+            (MemoryKind::File, kind(file)),
+            (MemoryKind::Anonymous, kind(anonymous)),
+        ]))
+    };
+    silent("memory-from-before-bind", |p| {
+        p.placement.by_node_bytes = memory(&[(0, GIB), (1, GIB)]);
+        p.placement.by_kind = by_kind(0, 1);
+    });
+    raised("memory-from-before-bind", |p| {
+        p.placement.by_node_bytes = memory(&[(0, GIB), (1, GIB)]);
+        p.placement.by_kind = by_kind(1, 0);
     });
 }
 
