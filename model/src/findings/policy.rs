@@ -257,8 +257,8 @@ fn node_is_full(subject: &Subject<'_>) -> Option<Finding> {
     }
     Some(
         found
-            .advise(format!("numastat -m | head; # who uses node {node}; page cache: echo 1 > /proc/sys/vm/drop_caches"))
-            .advise("numawatch launch --needs SIZE … refuses to start where it doesn't fit")
+            .advise(format!("numastat -m   # what fills node {node}; its page cache goes by: echo 1 > /proc/sys/vm/drop_caches"))
+            .advise(format!("{}   # with --needs SIZE it is not started where it doesn't fit", subject.relaunch(&home)))
             .unless("most of it is page cache, which gives way"),
     )
 }

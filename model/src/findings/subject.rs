@@ -120,7 +120,7 @@ impl<'a> Subject<'a> {
     }
 
     /// CPU time by node within the span, or in all where the span has none.
-    pub(super) fn cpu_time(&self) -> Option<ByNode> {
+    pub(crate) fn cpu_time(&self) -> Option<ByNode> {
         let now = self.process.cpu_time_ns_by_node.as_ref();
         let now = now.filter(|_| self.trusts(SignalName::Sched))?;
         let Some(before) = self.before.and_then(|b| b.cpu_time_ns_by_node.as_ref()) else {

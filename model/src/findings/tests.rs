@@ -33,7 +33,7 @@ fn topology() -> Topology {
 }
 
 /// A server with GPU0 on node 1, whose memory and time are there too, bound there.
-fn process() -> Process {
+pub(crate) fn process() -> Process {
     let document = serde_json::json!({
         "pid": 42, "start_time": 7, "tracked_since": "1970-01-01T00:00:00Z", "parent_pid": 1,
         "name": "server", "executable": "server", "command": "server -m model.gguf",
@@ -101,7 +101,7 @@ fn attached(name: SignalName) -> Signal {
     }
 }
 
-fn snapshot(seconds: u64, processes: Vec<Process>) -> Snapshot {
+pub(crate) fn snapshot(seconds: u64, processes: Vec<Process>) -> Snapshot {
     Snapshot {
         schema_version: SCHEMA_VERSION,
         taken_at: Timestamp(UNIX_EPOCH + Duration::from_secs(seconds)),
