@@ -191,22 +191,47 @@ impl<'a> Subject<'a> {
         source.unwrap_or("placement")
     }
 
-    /// What starts it anew where it belongs.
+    /// What starts it anew where it belongs; a worker is started by its server.
     pub(super) fn relaunch(&self, home: &Home) -> String {
-        let command = &self.process.command;
+        let server = self.server();
+        let command = &server.command;
         let first = home.because.split(", ").next().unwrap_or_default();
-        match first.strip_prefix("GPU").filter(|_| home.is_device) {
-            Some(gpu) if home.nodes.len() == 1 => {
-                format!("numawatch launch --gpu {gpu} -- {command}")
-            }
-            _ => {
-                let nodes = list(&home.nodes);
-                if home.nodes.len() == 1 {
-                    return format!("numawatch launch --node {nodes} -- {command}");
-                }
-                format!("numactl --cpunodebind={nodes} --membind={nodes} {command}")
+        let target = match first.strip_prefix("GPU").filter(|_| home.is_device) {
+            Some(gpu) => format!("--gpu {gpu}"),
+            None => format!("--node {}", list(&home.nodes)),
+        };
+        let is_apart = |p: &&Process| {
+            let other = Subject::new(self.view, p);
+            let same = other.server().pid == server.pid;
+            same && other.device_home().is_some_and(|h| h.nodes != home.nodes)
+        };
+        if self.view.now.processes.iter().any(|p| is_apart(&p)) {
+            format!(
+                "numawatch launch {target} --dry-run -- {command}   # each of its workers belongs elsewhere: see the engine's own flags there"
+            )
+        } else if home.nodes.len() == 1 {
+            format!("numawatch launch {target} -- {command}")
+        } else {
+            let nodes = list(&home.nodes);
+            format!("numactl --cpunodebind={nodes} --membind={nodes} {command}")
+        }
+    }
+
+    /// The first process of its engine that it descends from, or itself.
+    fn server(&self) -> &'a Process {
+        let processes = &self.view.now.processes;
+        let mut first = self.process;
+        // A snapshot's processes are no cycle; should they be, the walk ends.
+        for _ in 0..processes.len() {
+            let parent = processes
+                .iter()
+                .find(|p| p.alive && Some(p.pid) == first.parent_pid);
+            match parent.filter(|p| p.engine.is_some() && p.engine == first.engine) {
+                Some(parent) => first = parent,
+                None => break,
             }
         }
+        first
     }
 }
 

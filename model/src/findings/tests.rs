@@ -202,6 +202,56 @@ fn memory_away_from_gpu() {
     });
 }
 
+/// The first line to type for process 42, a worker that is away from its GPU, beside others.
+fn relaunch_of_worker(others: Vec<Process>) -> String {
+    let mut worker = process();
+    worker.parent_pid = Some(41);
+    worker.command = "worker".to_owned();
+    worker.placement.by_node_bytes = memory(&[(0, GIB)]);
+    let now = snapshot(10, [others, vec![worker]].concat());
+    let view = View {
+        now: &now,
+        before: None,
+        thresholds: &Thresholds::default(),
+        cache_bytes: None,
+    };
+    let found = findings(&view);
+    let mut found = found.iter().filter(|f| f.pid == Some(42));
+    let found = found.find(|f| f.id == "memory-away-from-gpu");
+    found.map_or_else(String::new, |f| f.advice[0].clone())
+}
+
+#[test]
+fn a_worker_is_started_anew_by_its_server() {
+    let server = || Process {
+        pid: 41,
+        ..process()
+    };
+    let shell = Process {
+        engine: None,
+        ..server()
+    };
+    let sibling = Process {
+        pid: 43,
+        parent_pid: Some(41),
+        devices: vec![gpu(1, Some(0))],
+        ..process()
+    };
+    let launch = "numawatch launch --gpu 0";
+    for (others, want) in [
+        (vec![server()], format!("{launch} -- server -m model.gguf")),
+        (vec![shell], format!("{launch} -- worker")),
+        (
+            vec![server(), sibling],
+            format!(
+                "{launch} --dry-run -- server -m model.gguf   # each of its workers belongs elsewhere: see the engine's own flags there"
+            ),
+        ),
+    ] {
+        assert_eq!(relaunch_of_worker(others), want);
+    }
+}
+
 #[test]
 fn severity_follows_the_share_that_is_away() {
     for (away, expected) in [
