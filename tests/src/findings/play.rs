@@ -42,7 +42,6 @@ fn play_into(tools: &Tools, report: &mut Report) -> Result<()> {
     let cgroup = Cgroup::create("tenant", &[("cpuset.mems", "0"), ("cpuset.cpus", "0-1")])?;
     let mut tenants = stage.failing(&cgroup, report)?;
     tenants.extend(stage.warning(report)?);
-    tenants.extend(stage.on_a_full_node(report)?);
     let mut mended = Tenants::new();
     for (name, tenant) in tenants {
         let tenant = match name {
@@ -182,13 +181,15 @@ impl<'a> Stage<'a> {
                 format!("{}; {server} --pages {PAGES}", cgroup.join()),
             ),
         ];
-        self.start(starts, "fails", report)
+        let tenants = start(starts, report)?;
+        self.check("fails", &tenants, report)?;
+        Ok(tenants)
     }
 
-    /// What warns, and nothing that fails.
+    /// What warns, and nothing that fails; meanwhile a neighbour fills node 1, and goes.
     fn warning(&self, report: &mut Report) -> Result<Tenants> {
         let workload = &self.workload;
-        let server = format!("exec {workload} tenant --device {GPU}");
+        let server = format!("{workload} tenant --device {GPU} --pages {PAGES}");
         let starts = [
             (
                 "wander",
@@ -196,7 +197,7 @@ impl<'a> Stage<'a> {
                     cpus: &[1, 2, 3],
                     policy: bound(1),
                 },
-                format!("{server} --pages {PAGES} --work hop"),
+                format!("exec {server} --work hop"),
             ),
             (
                 "preferred",
@@ -204,7 +205,7 @@ impl<'a> Stage<'a> {
                     cpus: ON_NODE_1,
                     policy: Some((libc::MPOL_PREFERRED, 1)),
                 },
-                format!("{server} --pages {PAGES}"),
+                format!("exec {server}"),
             ),
             (
                 "late",
@@ -214,23 +215,22 @@ impl<'a> Stage<'a> {
                 },
                 format!("exec {workload} tenant --pages {PAGES} --bind-late 1"),
             ),
+            (
+                "full",
+                Given::default(),
+                format!(
+                    "exec {} launch --gpu 0 -- {server}",
+                    self.tools.numawatch.display()
+                ),
+            ),
         ];
-        self.start(starts, "warns", report)
-    }
-
-    fn start<const N: usize>(
-        &self,
-        starts: [(&'static str, Given<'_>, String); N],
-        check: &str,
-        report: &mut Report,
-    ) -> Result<Tenants> {
-        let mut tenants = Tenants::new();
-        for (name, given, script) in starts {
-            let tenant = Tenant::start(given, &script)?;
-            report.raised.insert(name.to_owned(), tenant.told.clone());
-            tenants.insert(name, tenant);
-        }
-        self.check(check, &tenants, report)?;
+        let tenants = start(starts, report)?;
+        let full = Full::fill(1)?;
+        let neighbour = full.press(workload)?;
+        report.full.push(full.counts()?);
+        self.check("warns", &tenants, report)?;
+        report.full.push(full.counts()?);
+        neighbour.end()?;
         Ok(tenants)
     }
 
@@ -252,25 +252,6 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// A tenant as it should be, on a node that a neighbour fills; then the neighbour goes.
-    fn on_a_full_node(&self, report: &mut Report) -> Result<Tenants> {
-        let numawatch = self.tools.numawatch.display();
-        let script = format!(
-            "exec {numawatch} launch --gpu 0 -- {} tenant --device {GPU} --pages {PAGES}",
-            self.workload
-        );
-        let tenant = Tenant::start(Given::default(), &script)?;
-        report.raised.insert("full".to_owned(), tenant.told.clone());
-        let tenants = Tenants::from([("full", tenant)]);
-        let full = Full::fill(1)?;
-        let neighbour = full.press(&self.workload)?;
-        report.full.push(full.counts()?);
-        self.check("full", &tenants, report)?;
-        report.full.push(full.counts()?);
-        neighbour.end()?;
-        Ok(tenants)
-    }
-
     fn check(&self, name: &str, tenants: &Tenants, report: &mut Report) -> Result<()> {
         let mut command = Command::new(&self.tools.numawatch);
         command.args(["check", "--json", "--for", "2s"]);
@@ -287,4 +268,17 @@ impl<'a> Stage<'a> {
         report.checks.insert(name.to_owned(), check);
         Ok(())
     }
+}
+
+fn start<const N: usize>(
+    starts: [(&'static str, Given<'_>, String); N],
+    report: &mut Report,
+) -> Result<Tenants> {
+    let mut tenants = Tenants::new();
+    for (name, given, script) in starts {
+        let tenant = Tenant::start(given, &script)?;
+        report.raised.insert(name.to_owned(), tenant.told.clone());
+        tenants.insert(name, tenant);
+    }
+    Ok(tenants)
 }

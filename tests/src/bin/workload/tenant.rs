@@ -34,6 +34,9 @@ pub(crate) struct Tenant {
     work: Option<Work>,
 }
 
+/// Pages of a turn.
+const CHURNED: usize = 64;
+
 /// Work in short turns, so that an emulated machine has time for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Work {
@@ -41,7 +44,7 @@ enum Work {
     Compute,
     /// Compute on each CPU that it may run on, one after the other.
     Hop,
-    /// Give the pages back and touch them again.
+    /// Give the last [`CHURNED`] pages back and touch them again.
     Churn,
 }
 
@@ -90,8 +93,10 @@ impl Work {
                 compute_for(VISIT.as_nanos() as u64);
             }
             Self::Churn => {
-                memory.advise(libc::MADV_DONTNEED)?;
-                memory.write(memory.all());
+                let end = memory.all().end;
+                let few = end.saturating_sub(CHURNED)..end;
+                memory.give_back(few.clone())?;
+                memory.write(few);
             }
         }
         std::thread::sleep(VISIT * 9);
