@@ -48,9 +48,21 @@ pub struct Answer {
     pub summary: String,
 }
 
+/// A process that ended before it could be asked about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Its pid.
+    pub pid: u32,
+    /// Its name; `None` where it ended before it was seen.
+    pub name: Option<String>,
+}
+
 /// All that a check says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
+    /// Who was there or asked for at the beginning, and had ended at the end.
+    #[serde(default)]
+    pub ended: Vec<Ended>,
     /// The four questions, a process after the other.
     pub answers: Vec<Answer>,
     /// What else was found, and the evidence of what failed.
@@ -58,10 +70,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// The worst of it; [`State::Unknown`] if nobody could be asked about.
+    /// The worst of it; [`State::Unknown`] if nobody could be asked about, or somebody no more.
     #[must_use]
     pub fn worst(&self) -> State {
-        let nobody = self.answers.is_empty().then_some(State::Unknown);
+        let gone = self.answers.is_empty() || !self.ended.is_empty();
+        let nobody = gone.then_some(State::Unknown);
         let found = self.findings.iter().map(|f| match f.severity {
             Severity::Info => State::Pass,
             Severity::Warn => State::Warn,
@@ -76,15 +89,48 @@ impl Report {
     }
 }
 
-/// Answers for each live process of the newest snapshot.
+/// Answers for each live process of the newest snapshot; `asked` are the pids that somebody named.
 #[must_use]
-pub fn check(view: &View<'_>) -> Report {
+pub fn check(view: &View<'_>, asked: &[u32]) -> Report {
     let findings = findings(view);
     let alive = view.now.processes.iter().filter(|p| p.alive);
     let answers = alive
         .flat_map(|process| four(view, process, &findings))
         .collect();
-    Report { answers, findings }
+    Report {
+        ended: ended(view, asked),
+        answers,
+        findings,
+    }
+}
+
+fn ended(view: &View<'_>, asked: &[u32]) -> Vec<Ended> {
+    let now = &view.now.processes;
+    let began = view.before.map_or(&[][..], |before| &before.processes);
+    let is_there = |p: &&Process| {
+        let same = |q: &Process| (q.pid, q.start_time) == (p.pid, p.start_time);
+        now.iter().any(|q| q.alive && same(q))
+    };
+    let seen = began.iter().filter(|p| p.alive && !is_there(p));
+    let mut ended: Vec<Ended> = seen
+        .map(|p| Ended {
+            pid: p.pid,
+            name: Some(p.name.clone()),
+        })
+        .collect();
+    for pid in asked {
+        let known = ended.iter().any(|e| e.pid == *pid);
+        if known || now.iter().any(|p| p.alive && p.pid == *pid) {
+            continue;
+        }
+        let last = now.iter().chain(began).find(|p| p.pid == *pid);
+        ended.push(Ended {
+            pid: *pid,
+            name: last.map(|p| p.name.clone()),
+        });
+    }
+    ended.sort_by_key(|e| e.pid);
+    ended
 }
 
 fn four(view: &View<'_>, process: &Process, findings: &[Finding]) -> [Answer; 4] {
@@ -147,10 +193,17 @@ fn remote_share(view: &View<'_>, process: &Process) -> Answer {
     let t = view.thresholds;
     let share = &process.remote_share;
     let (state, summary) = match share.value {
-        None => (
-            State::Unknown,
-            "no hint touches, and no placement with CPU time to estimate from".to_owned(),
-        ),
+        None => {
+            let idle = Subject::new(view, process)
+                .cpu_time()
+                .is_some_and(|time| time.values().sum::<u64>() == 0);
+            let why = if idle {
+                "it used no CPU time while it was watched: check it under load"
+            } else {
+                "no hint touches, and no placement with CPU time to estimate from"
+            };
+            (State::Unknown, why.to_owned())
+        }
         Some(value) => {
             let state = if value >= t.remote_from {
                 State::Fail
@@ -225,6 +278,10 @@ fn pinned(subject: &Subject<'_>, process: &Process) -> Result<String, String> {
         Some(0) if process.devices.is_empty() && before == 0 => {
             Ok("nothing was pinned while it was watched".to_owned())
         }
+        Some(0) if before == 0 => Err(
+            "nothing was pinned while it was watched, and VmPin is 0; GPU drivers pin without accounting there, so watch its start to see"
+                .to_owned(),
+        ),
         Some(0) => Err(format!(
             "nothing was pinned while it was watched, {} MiB are accounted as pinned; watch its start to see where",
             before >> 20
@@ -241,6 +298,8 @@ fn pinned(subject: &Subject<'_>, process: &Process) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::tests::{process, snapshot};
+    use crate::thresholds::Thresholds;
 
     fn answer(state: State) -> Answer {
         Answer {
@@ -254,6 +313,7 @@ mod tests {
     #[test]
     fn the_worst_answer_decides() {
         let report = |states: &[State]| Report {
+            ended: Vec::new(),
             answers: states.iter().copied().map(answer).collect(),
             findings: Vec::new(),
         };
@@ -265,5 +325,70 @@ mod tests {
         );
         assert_eq!(report(&[State::Warn, State::Unknown]).worst(), State::Warn);
         assert_eq!(report(&[State::Fail, State::Warn]).worst(), State::Fail);
+    }
+
+    fn checked(began: Vec<Process>, now: Vec<Process>, asked: &[u32]) -> Report {
+        let (began, now) = (snapshot(0, began), snapshot(10, now));
+        let view = View {
+            now: &now,
+            before: Some(&began),
+            thresholds: &Thresholds::default(),
+            cache_bytes: None,
+        };
+        check(&view, asked)
+    }
+
+    #[test]
+    fn who_ended_meanwhile_is_told_and_unknown() {
+        let named = Ended {
+            pid: 42,
+            name: Some("server".to_owned()),
+        };
+        let gone = Process {
+            alive: false,
+            ..process()
+        };
+        let came_back = Process {
+            start_time: 8,
+            ..process()
+        };
+        for now in [Vec::new(), vec![gone], vec![came_back]] {
+            let report = checked(vec![process()], now, &[42]);
+            assert_eq!(report.ended, std::slice::from_ref(&named));
+        }
+        let at_once = Process {
+            alive: false,
+            ..process()
+        };
+        let report = checked(vec![at_once], Vec::new(), &[42]);
+        assert_eq!(report.ended, std::slice::from_ref(&named));
+        let report = checked(vec![process()], Vec::new(), &[]);
+        assert_eq!((report.ended, report.answers.len()), (vec![named], 0));
+        assert_eq!(
+            checked(vec![process()], vec![process()], &[42]).ended,
+            Vec::new()
+        );
+    }
+
+    #[test]
+    fn who_ended_before_anybody_saw_it_has_no_name() {
+        let report = checked(Vec::new(), vec![process()], &[7, 42]);
+        let unseen = Ended { pid: 7, name: None };
+        assert_eq!((&report.ended, report.answers.len()), (&vec![unseen], 4));
+        assert_eq!(
+            checked(Vec::new(), Vec::new(), &[7]).worst(),
+            State::Unknown
+        );
+    }
+
+    #[test]
+    fn an_idle_process_is_to_be_checked_under_load() {
+        let mut idle = process();
+        idle.remote_share.value = None;
+        let report = checked(vec![idle.clone()], vec![idle], &[]);
+        assert_eq!(
+            report.answers[0].summary,
+            "it used no CPU time while it was watched: check it under load"
+        );
     }
 }

@@ -1,12 +1,12 @@
 //! `numawatch launch` on a machine of two nodes: what the command inherits, and why it isn't launched.
 
+use crate::cgroup::Cgroup;
 use crate::play::Tools;
 use crate::process::Running;
 use anyhow::{Context as _, Result};
 use model::process::{ByNode, Process};
 use model::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The session's name.
@@ -17,9 +17,6 @@ pub const PAGES: u64 = 16_384;
 
 /// A container's id.
 pub const CONTAINER: &str = "4f1d3a2b5c6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708";
-
-/// Where the guest has the unified hierarchy.
-const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// Larger than any guest; a hole, so that it takes no disk.
 const MODEL: (&str, u64) = ("/tmp/model.gguf", 64 << 30);
@@ -274,41 +271,4 @@ fn watched(tools: &Tools, pid: u32) -> Result<Process> {
     let snapshot: Snapshot = serde_json::from_slice(&output.stdout).context(said)?;
     let process = snapshot.processes.into_iter().find(|p| p.pid == pid);
     process.context("the process isn't in the snapshot")
-}
-
-/// A cgroup with a cpuset; gone on drop.
-struct Cgroup(String);
-
-impl Cgroup {
-    fn create(name: &str, settings: &[(&str, &str)]) -> Result<Self> {
-        let write = |file: &str, value: &str| {
-            std::fs::write(file, value).with_context(|| format!("{file} = {value}"))
-        };
-        write(&format!("{CGROUPS}/cgroup.subtree_control"), "+cpuset")?;
-        let path = format!("{CGROUPS}/{name}");
-        std::fs::create_dir(&path).with_context(|| path.clone())?;
-        let cgroup = Self(path);
-        for (file, value) in settings {
-            write(&format!("{}/{file}", cgroup.0), value)?;
-        }
-        Ok(cgroup)
-    }
-
-    /// A shell's words to enter it.
-    fn join(&self) -> String {
-        format!("echo $$ > {}/cgroup.procs", self.0)
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        // Whoever was in it may still be on the way out.
-        for _ in 0..100 {
-            if !Path::new(&self.0).exists() || std::fs::remove_dir(&self.0).is_ok() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        let _ = std::fs::write(format!("{CGROUPS}/cgroup.subtree_control"), "-cpuset");
-    }
 }

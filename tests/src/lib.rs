@@ -2,7 +2,9 @@
 
 pub mod bpf;
 pub mod built;
+pub mod cgroup;
 pub mod compare;
+pub mod findings;
 pub mod forced;
 pub mod launch;
 pub mod leftovers;

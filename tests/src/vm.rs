@@ -1,5 +1,6 @@
 //! Boots a guest once a kernel or place of the matrix, plays sessions in it, and keeps what they reported.
 
+use crate::findings;
 use crate::launch;
 use crate::leftovers;
 use crate::matrix::places::{Machine, Place};
@@ -27,6 +28,7 @@ pub struct Guest {
     leftovers: Option<leftovers::Report>,
     self_test: Option<self_test::Report>,
     launch: Option<launch::Report>,
+    findings: Option<findings::Report>,
     machine: Option<Machine>,
     /// What was printed besides, for failed tests.
     trouble: String,
@@ -44,6 +46,19 @@ impl Guest {
     pub fn play_launches(kernel: &str, scenario: &Path) -> Self {
         let arguments = ["--gpu", launch::NAME].map(str::to_owned);
         Self::run(kernel, scenario, &["--gpu-node", "1"], &arguments, None)
+    }
+
+    /// Boots it with a GPU on node 1, and plays what findings are raised and cleared by.
+    #[must_use]
+    pub fn play_findings(kernel: &str, scenario: &Path) -> Self {
+        let machine = ["--gpu-node", "1", "--memory", "2G"];
+        Self::run(
+            kernel,
+            scenario,
+            &machine,
+            &[findings::NAME.to_owned()],
+            None,
+        )
     }
 
     /// Boots a place of the matrix, and plays the matrix's sessions.
@@ -114,6 +129,8 @@ impl Guest {
     fn keep(&mut self, line: &str) {
         if let Ok(report) = serde_json::from_str::<launch::Report>(line) {
             self.launch = Some(report);
+        } else if let Ok(report) = serde_json::from_str::<findings::Report>(line) {
+            self.findings = Some(report);
         } else if let Ok(report) = serde_json::from_str::<self_test::Report>(line) {
             self.self_test = Some(report);
         } else if let Ok(report) = serde_json::from_str::<leftovers::Report>(line) {
@@ -167,6 +184,22 @@ impl Guest {
             None => panic!(
                 "the guest didn't play session {}:\n{}",
                 launch::NAME,
+                self.trouble
+            ),
+        }
+    }
+
+    /// What was found, before and after.
+    ///
+    /// # Panics
+    /// When the guest didn't get so far.
+    #[must_use]
+    pub fn findings(&self) -> &findings::Report {
+        match &self.findings {
+            Some(report) => report,
+            None => panic!(
+                "the guest didn't play session {}:\n{}",
+                findings::NAME,
                 self.trouble
             ),
         }

@@ -7,6 +7,7 @@
 use model::check::{Report, State};
 use std::process::{Command, Output, Stdio};
 use tests::built::numawatch;
+use tests::process::Running;
 
 /// A process that sleeps, checked for half a second.
 fn check(arguments: &[&str]) -> Output {
@@ -60,6 +61,28 @@ fn an_unknown_threshold_is_refused_with_those_there_are() {
         stderr.contains("`remote`") && stderr.contains("remote_from"),
         "{stderr}"
     );
+}
+
+#[test]
+fn who_ends_meanwhile_is_named_and_unknown() {
+    let mut sleeper = Command::new("sleep").arg("600").spawn().expect("sleep");
+    let pid = sleeper.id().to_string();
+    let mut command = Command::new(numawatch());
+    command.args(["check", "--strict", "--for", "600s", "--pid", &pid]);
+    let mut checking = Running::start(&mut command).expect("numawatch starts");
+    let watches = checking.stderr_line(|line| line.starts_with("numawatch: watching "));
+    let _ = sleeper.kill();
+    let _ = sleeper.wait();
+    watches.expect("it watches");
+    checking.interrupt();
+    let (status, stdout) = checking.wait().expect("it ends");
+    let told = stdout.split_once(&format!("{pid} sleep\n"));
+    let told = told.map_or("", |(_, rest)| rest).lines().next();
+    assert_eq!(
+        told,
+        Some("  UNKNOWN  it ended meanwhile: nothing can be said of it")
+    );
+    assert_eq!(status.code(), Some(1), "{stdout}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         thresholds: &thresholds,
         cache_bytes: read_largest_cache(&root),
     };
-    let report = check(&view);
+    let report = check(&view, &options.watch.pids);
     let mut out = std::io::stdout().lock();
     if options.json {
         let document = Document {
@@ -116,6 +116,14 @@ fn text(report: &Report, snapshot: &Snapshot) -> String {
             text.push_str(&told(finding));
         }
     }
+    for ended in &report.ended {
+        let name = ended
+            .name
+            .as_deref()
+            .unwrap_or("(ended before it was seen)");
+        let _ = writeln!(text, "{} {name}", ended.pid);
+        text.push_str("  UNKNOWN  it ended meanwhile: nothing can be said of it\n");
+    }
     let machine: Vec<_> = of(report, None).collect();
     if !machine.is_empty() {
         text.push_str("the machine\n");
@@ -123,7 +131,7 @@ fn text(report: &Report, snapshot: &Snapshot) -> String {
             text.push_str(&told(finding));
         }
     }
-    if report.answers.is_empty() {
+    if report.answers.is_empty() && report.ended.is_empty() {
         text.push_str("UNKNOWN: no process was there to check at the end; --pid, --match or --all select others\n");
     }
     text

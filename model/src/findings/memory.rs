@@ -94,7 +94,7 @@ fn weights(subject: &Subject<'_>) -> Option<Finding> {
     }
     Some(
         found
-            .advise("sync; echo 1 > /proc/sys/vm/drop_caches   # an earlier run read them from the other node")
+            .advise("sync; echo 1 > /proc/sys/vm/drop_caches   # once all that map them are stopped: mapped pages stay")
             .advise(subject.relaunch(&home))
             .unless("the weights are copied to GPU memory once and not read from the host again"),
     )

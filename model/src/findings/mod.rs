@@ -8,7 +8,7 @@ mod memory;
 mod policy;
 mod subject;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod threads;
 
 use crate::finding::{Confidence, Evidence, Finding, Severity};

@@ -1,7 +1,7 @@
 //! Policies and cgroups that put memory elsewhere than it should be.
 
 use super::BYTES;
-use super::subject::{Subject, list, named, percent, share_away};
+use super::subject::{Home, Subject, list, named, percent, share_away};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::policy::{OwnPolicy, PolicyMode};
 use crate::process::ByNode;
@@ -96,27 +96,37 @@ fn wrong_node(subject: &Subject<'_>) -> Option<Finding> {
 
 fn late_bind(subject: &Subject<'_>) -> Option<Finding> {
     let bound = subject.bound_to()?;
-    let memory = subject.memory()?;
-    let away = share_away(memory, &bound)?;
+    let memory = subject.memory_but_files()?;
+    let away = share_away(&memory, &bound)?;
     if away < subject.view.thresholds.mixed_from {
         return None;
     }
     let summary = format!(
-        "it is bound to {}, and {} of its memory is elsewhere: it was there before the bind, is shared, or has a policy of its own",
+        "it is bound to {}, and {} of its memory but for files is elsewhere: it was there before the bind, is shared, or has a policy of its own",
         named(&bound),
         percent(away)
     );
+    let home = Home {
+        nodes: bound,
+        because: "its policy".to_owned(),
+        is_device: false,
+    };
     let found = subject.finds("memory-from-before-bind", Severity::Warn, summary);
     Some(
         found
-            .by_node("resident", memory, BYTES, subject.placement_source())
+            .by_node(
+                "resident, but for files,",
+                &memory,
+                BYTES,
+                subject.placement_source(),
+            )
             .advise(format!(
-                "migratepages {} all {}",
+                "migratepages {} all {}   # moves what is there now, but not what is pinned",
                 subject.pid(),
-                list(&bound)
+                list(&home.nodes)
             ))
-            .advise("bind before the process starts: numawatch launch, or numactl --membind")
-            .unless("it is page cache or shared memory that other processes placed"),
+            .advise(subject.relaunch(&home))
+            .unless("it is shared memory that other processes placed"),
     )
 }
 
@@ -202,7 +212,7 @@ fn cpuset(subject: &Subject<'_>) -> Option<Finding> {
 fn node_is_full(subject: &Subject<'_>) -> Option<Finding> {
     let home = subject.device_home().or_else(|| {
         let nodes = subject.bound_to()?;
-        Some(super::Home {
+        Some(Home {
             nodes,
             because: "its policy".to_owned(),
             is_device: false,
@@ -247,8 +257,8 @@ fn node_is_full(subject: &Subject<'_>) -> Option<Finding> {
     }
     Some(
         found
-            .advise(format!("numastat -m | head; # who uses node {node}; page cache: echo 1 > /proc/sys/vm/drop_caches"))
-            .advise("numawatch launch --needs SIZE … refuses to start where it doesn't fit")
+            .advise(format!("numastat -m   # what fills node {node}; its page cache goes by: echo 1 > /proc/sys/vm/drop_caches"))
+            .advise(format!("{}   # with --needs SIZE it is not started where it doesn't fit", subject.relaunch(&home)))
             .unless("most of it is page cache, which gives way"),
     )
 }

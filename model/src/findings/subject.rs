@@ -4,7 +4,7 @@ use super::View;
 use crate::devices::DeviceUseSource;
 use crate::finding::{Finding, Severity};
 use crate::policy::PolicyMode;
-use crate::process::{ByNode, Process};
+use crate::process::{ByNode, MemoryKind, Process};
 use crate::rates;
 use crate::signal::{Signal, SignalName};
 use crate::topology::NodeId;
@@ -120,7 +120,7 @@ impl<'a> Subject<'a> {
     }
 
     /// CPU time by node within the span, or in all where the span has none.
-    pub(super) fn cpu_time(&self) -> Option<ByNode> {
+    pub(crate) fn cpu_time(&self) -> Option<ByNode> {
         let now = self.process.cpu_time_ns_by_node.as_ref();
         let now = now.filter(|_| self.trusts(SignalName::Sched))?;
         let Some(before) = self.before.and_then(|b| b.cpu_time_ns_by_node.as_ref()) else {
@@ -137,6 +137,24 @@ impl<'a> Subject<'a> {
     pub(super) fn memory(&self) -> Option<&'a ByNode> {
         let memory = self.process.placement.by_node_bytes.as_ref()?;
         (self.trusts(SignalName::Placement) && self.is_evidence(memory)).then_some(memory)
+    }
+
+    /// As [`Self::memory`], without the page cache of files: that lies where whoever read them first had it put.
+    pub(super) fn memory_but_files(&self) -> Option<ByNode> {
+        let memory = self.memory()?;
+        let Some(by_kind) = self.process.placement.by_kind.as_ref() else {
+            return Some(memory.clone());
+        };
+        let mut rest = ByNode::new();
+        for (_, by_node) in by_kind
+            .iter()
+            .filter(|(kind, _)| **kind != MemoryKind::File)
+        {
+            for (node, bytes) in by_node {
+                *rest.entry(*node).or_default() += bytes;
+            }
+        }
+        self.is_evidence(&rest).then_some(rest)
     }
 
     /// Whether this many bytes are enough to conclude from.
@@ -173,19 +191,47 @@ impl<'a> Subject<'a> {
         source.unwrap_or("placement")
     }
 
-    /// What starts it anew where it belongs.
+    /// What starts it anew where it belongs; a worker is started by its server.
     pub(super) fn relaunch(&self, home: &Home) -> String {
-        let command = &self.process.command;
+        let server = self.server();
+        let command = &server.command;
         let first = home.because.split(", ").next().unwrap_or_default();
-        match first.strip_prefix("GPU").filter(|_| home.is_device) {
-            Some(gpu) if home.nodes.len() == 1 => {
-                format!("numawatch launch --gpu {gpu} -- {command}")
-            }
-            _ => {
-                let nodes = list(&home.nodes);
-                format!("numactl --cpunodebind={nodes} --membind={nodes} {command}")
+        let target = match first.strip_prefix("GPU").filter(|_| home.is_device) {
+            Some(gpu) => format!("--gpu {gpu}"),
+            None => format!("--node {}", list(&home.nodes)),
+        };
+        let is_apart = |p: &&Process| {
+            let other = Subject::new(self.view, p);
+            let same = other.server().pid == server.pid;
+            same && other.device_home().is_some_and(|h| h.nodes != home.nodes)
+        };
+        if self.view.now.processes.iter().any(|p| is_apart(&p)) {
+            format!(
+                "numawatch launch {target} --dry-run -- {command}   # each of its workers belongs elsewhere: see the engine's own flags there"
+            )
+        } else if home.nodes.len() == 1 {
+            format!("numawatch launch {target} -- {command}")
+        } else {
+            let nodes = list(&home.nodes);
+            format!("numactl --cpunodebind={nodes} --membind={nodes} {command}")
+        }
+    }
+
+    /// The first process of its engine that it descends from, or itself.
+    fn server(&self) -> &'a Process {
+        let processes = &self.view.now.processes;
+        let mut first = self.process;
+        // A snapshot's processes are no cycle; should they be, the walk ends.
+        for _ in 0..processes.len() {
+            let parent = processes
+                .iter()
+                .find(|p| p.alive && Some(p.pid) == first.parent_pid);
+            match parent.filter(|p| p.engine.is_some() && p.engine == first.engine) {
+                Some(parent) => first = parent,
+                None => break,
             }
         }
+        first
     }
 }
 

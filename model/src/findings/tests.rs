@@ -4,7 +4,7 @@ use super::*;
 use crate::devices::{DeviceKind, DeviceUse, DeviceUseSource};
 use crate::mapping::MemoryClass;
 use crate::policy::{OwnPolicy, Placing, Policy, PolicyMode};
-use crate::process::{ByNode, MigrationPair, Process, Thread};
+use crate::process::{ByNode, MemoryKind, MigrationPair, Process, Thread};
 use crate::signal::{Mechanism, Signal, SignalName, SignalState};
 use crate::snapshot::{Coverage, Host, SCHEMA_VERSION};
 use crate::time::Timestamp;
@@ -33,7 +33,7 @@ fn topology() -> Topology {
 }
 
 /// A server with GPU0 on node 1, whose memory and time are there too, bound there.
-fn process() -> Process {
+pub(crate) fn process() -> Process {
     let document = serde_json::json!({
         "pid": 42, "start_time": 7, "tracked_since": "1970-01-01T00:00:00Z", "parent_pid": 1,
         "name": "server", "executable": "server", "command": "server -m model.gguf",
@@ -101,7 +101,7 @@ fn attached(name: SignalName) -> Signal {
     }
 }
 
-fn snapshot(seconds: u64, processes: Vec<Process>) -> Snapshot {
+pub(crate) fn snapshot(seconds: u64, processes: Vec<Process>) -> Snapshot {
     Snapshot {
         schema_version: SCHEMA_VERSION,
         taken_at: Timestamp(UNIX_EPOCH + Duration::from_secs(seconds)),
@@ -200,6 +200,56 @@ fn memory_away_from_gpu() {
         away(p);
         p.devices[0].source = DeviceUseSource::Environment;
     });
+}
+
+/// The first line to type for process 42, a worker that is away from its GPU, beside others.
+fn relaunch_of_worker(others: Vec<Process>) -> String {
+    let mut worker = process();
+    worker.parent_pid = Some(41);
+    worker.command = "worker".to_owned();
+    worker.placement.by_node_bytes = memory(&[(0, GIB)]);
+    let now = snapshot(10, [others, vec![worker]].concat());
+    let view = View {
+        now: &now,
+        before: None,
+        thresholds: &Thresholds::default(),
+        cache_bytes: None,
+    };
+    let found = findings(&view);
+    let mut found = found.iter().filter(|f| f.pid == Some(42));
+    let found = found.find(|f| f.id == "memory-away-from-gpu");
+    found.map_or_else(String::new, |f| f.advice[0].clone())
+}
+
+#[test]
+fn a_worker_is_started_anew_by_its_server() {
+    let server = || Process {
+        pid: 41,
+        ..process()
+    };
+    let shell = Process {
+        engine: None,
+        ..server()
+    };
+    let sibling = Process {
+        pid: 43,
+        parent_pid: Some(41),
+        devices: vec![gpu(1, Some(0))],
+        ..process()
+    };
+    let launch = "numawatch launch --gpu 0";
+    for (others, want) in [
+        (vec![server()], format!("{launch} -- server -m model.gguf")),
+        (vec![shell], format!("{launch} -- worker")),
+        (
+            vec![server(), sibling],
+            format!(
+                "{launch} --dry-run -- server -m model.gguf   # each of its workers belongs elsewhere: see the engine's own flags there"
+            ),
+        ),
+    ] {
+        assert_eq!(relaunch_of_worker(others), want);
+    }
 }
 
 #[test]
@@ -521,6 +571,25 @@ fn memory_from_before_bind() {
     silent("memory-from-before-bind", |p| {
         p.placement.by_node_bytes = memory(&[(0, GIB), (1, GIB)]);
         p.placing.policy = policy(PolicyMode::Default, &[]);
+    });
+}
+
+#[test]
+fn page_cache_is_no_memory_from_before_the_bind() {
+    let by_kind = |file: u32, anonymous: u32| {
+        let kind = |node| memory(&[(node, GIB)]).unwrap_or_default();
+        Some(BTreeMap::from([
+            (MemoryKind::File, kind(file)),
+            (MemoryKind::Anonymous, kind(anonymous)),
+        ]))
+    };
+    silent("memory-from-before-bind", |p| {
+        p.placement.by_node_bytes = memory(&[(0, GIB), (1, GIB)]);
+        p.placement.by_kind = by_kind(0, 1);
+    });
+    raised("memory-from-before-bind", |p| {
+        p.placement.by_node_bytes = memory(&[(0, GIB), (1, GIB)]);
+        p.placement.by_kind = by_kind(1, 0);
     });
 }
 

@@ -10,6 +10,7 @@ mod swap;
 use clap::Parser;
 use model::signal::{Mechanism, SignalName};
 use std::process::ExitCode;
+use tests::findings;
 use tests::launch;
 use tests::leftovers;
 use tests::matrix;
@@ -70,7 +71,7 @@ fn main() -> ExitCode {
     let names: Vec<&str> = ALL
         .iter()
         .map(|session| session.name)
-        .chain([leftovers::NAME, launch::NAME])
+        .chain([leftovers::NAME, launch::NAME, findings::NAME])
         .collect();
     if options.list {
         println!("{}", names.join("\n"));
@@ -97,9 +98,12 @@ fn main() -> ExitCode {
     if wanted(leftovers::NAME) {
         print(&leftovers::play(&tools));
     }
-    // It has a guest of its own.
+    // These have a guest of their own, with a GPU.
     if options.sessions.iter().any(|name| name == launch::NAME) {
         print(&launch::play(&tools, options.gpu));
+    }
+    if options.sessions.iter().any(|name| name == findings::NAME) {
+        print(&findings::play(&tools));
     }
     ExitCode::SUCCESS
 }

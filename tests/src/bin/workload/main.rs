@@ -20,6 +20,7 @@ mod spin;
 mod stage;
 mod swap;
 mod sys;
+mod tenant;
 mod threads;
 mod touch;
 mod write_child;
@@ -85,6 +86,8 @@ enum Command {
     Drm(drm::Drm),
     /// Pages touched under the policy that it was started with.
     Inherited(inherited::Inherited),
+    /// A process as findings see one: a device, memory, weights, a thread at work.
+    Tenant(tenant::Tenant),
 }
 
 fn main() -> ExitCode {
@@ -118,6 +121,7 @@ fn run(options: &Options) -> Result<()> {
         Command::Place(command) => command.run(stage),
         Command::Drm(command) => command.run(stage),
         Command::Inherited(command) => command.run(),
+        Command::Tenant(command) => command.run(),
     }
 }
 

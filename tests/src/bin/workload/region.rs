@@ -30,18 +30,24 @@ impl Region {
 
     /// `pages` pages, from the start of `file` if there is one; `flags` are mmap's.
     pub(crate) fn map(pages: usize, flags: i32, file: Option<BorrowedFd<'_>>) -> Result<Self> {
+        Self::map_for(pages, flags, libc::PROT_READ | libc::PROT_WRITE, file)
+    }
+
+    /// `pages` pages from the start of `file`, shared and never written.
+    pub(crate) fn map_to_read(pages: usize, file: BorrowedFd<'_>) -> Result<Self> {
+        Self::map_for(pages, libc::MAP_SHARED, libc::PROT_READ, Some(file))
+    }
+
+    fn map_for(
+        pages: usize,
+        flags: i32,
+        protection: i32,
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<Self> {
         let fd = file.map_or(-1, |file| file.as_raw_fd());
         // SAFETY: the kernel chooses the address, so nothing that exists is overlaid.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                pages * PAGE,
-                libc::PROT_READ | libc::PROT_WRITE,
-                flags,
-                fd,
-                0,
-            )
-        };
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), pages * PAGE, protection, flags, fd, 0) };
         if start == libc::MAP_FAILED {
             return Err(Error::last_os_error()).context(format!("mmap of {pages} pages"));
         }
@@ -133,6 +139,18 @@ impl Region {
             Ok(())
         } else {
             Err(Error::last_os_error()).context(format!("madvise {advice}"))
+        }
+    }
+
+    /// Gives pages back to the kernel; private anonymous ones are gone.
+    pub(crate) fn give_back(&self, pages: Range<usize>) -> Result<()> {
+        debug_assert!(pages.end <= self.pages);
+        let start = self.start.wrapping_add(pages.start * PAGE).cast();
+        // SAFETY: within the mapping, whose contents nobody depends on.
+        if unsafe { libc::madvise(start, pages.len() * PAGE, libc::MADV_DONTNEED) } == 0 {
+            Ok(())
+        } else {
+            Err(Error::last_os_error()).context("madvise")
         }
     }
 

@@ -71,6 +71,24 @@ pub(crate) fn pin(tid: u32, cpus: &[u32]) -> Result<()> {
     }
 }
 
+/// CPUs that the caller may run on.
+pub(crate) fn allowed() -> Result<Vec<u32>> {
+    // SAFETY: an all-zero cpu_set_t is the empty set, and the kernel writes within it.
+    let (done, set) = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        let done = libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
+        (done, set)
+    };
+    if done != 0 {
+        return Err(Error::last_os_error()).context("sched_getaffinity");
+    }
+    let cpus = 0..libc::CPU_SETSIZE.cast_unsigned();
+    // SAFETY: below the set's size.
+    Ok(cpus
+        .filter(|cpu| unsafe { libc::CPU_ISSET(*cpu as usize, &set) })
+        .collect())
+}
+
 /// Lets the caller run on a node's CPUs only.
 pub(crate) fn pin_to_node(node: NodeId) -> Result<()> {
     pin(0, &cpus_of(node)?)
