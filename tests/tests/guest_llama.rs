@@ -10,6 +10,7 @@ mod disk;
 #[path = "llama/engine.rs"]
 mod engine;
 
+use anyhow::{Context as _, Result};
 use disk::Disk;
 use model::check::Report;
 use model::finding::{Finding, Severity};
@@ -40,21 +41,31 @@ impl Checked {
 
 /// The server that found its weights on node 0, and the one after the page cache was dropped; one boot for all tests.
 fn servers() -> &'static [Checked; 2] {
-    static SERVERS: OnceLock<[Checked; 2]> = OnceLock::new();
-    SERVERS.get_or_init(|| {
-        let disk = Disk::create();
-        let directory = disk.path().to_str().expect("a path in UTF-8");
-        let machine = ["--memory", "2G", "--gpu-node", "1", "--disk", directory];
-        let text = in_guest(&machine, include_str!("llama/guest.sh")).expect("the guest");
-        let mut documents = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
-        let mut next = || documents.next().expect("three documents a server");
-        let mut checked = || Checked {
-            weights: by_node(next().expect("JSON").as_str().expect("a line")),
-            report: Report::deserialize(next().expect("JSON")).expect("a report"),
-            status: i32::deserialize(next().expect("JSON")).expect("a status"),
-        };
-        [checked(), checked()]
-    })
+    static SERVERS: OnceLock<Result<[Checked; 2], String>> = OnceLock::new();
+    let servers = SERVERS.get_or_init(|| play().map_err(|error| format!("{error:#}")));
+    servers.as_ref().expect("the guest")
+}
+
+fn play() -> Result<[Checked; 2]> {
+    let disk = Disk::create();
+    let directory = disk.path().to_str().context("no UTF-8 in the path")?;
+    let machine = ["--memory", "2G", "--gpu-node", "1", "--disk", directory];
+    let text = in_guest(&machine, include_str!("llama/guest.sh"))?;
+    let mut documents = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+    let mut next = || {
+        documents
+            .next()
+            .context("three documents a server")?
+            .context(text.clone())
+    };
+    let mut checked = || -> Result<Checked> {
+        Ok(Checked {
+            weights: by_node(next()?.as_str().context("a line")?),
+            report: Report::deserialize(next()?)?,
+            status: i32::deserialize(next()?)?,
+        })
+    };
+    Ok([checked()?, checked()?])
 }
 
 /// Bytes by node of a line of `numa_maps`: `… N0=60203 kernelpagesize_kB=4`.

@@ -8,6 +8,7 @@ mod ebpf;
 mod linker;
 mod product;
 mod programs;
+mod python;
 mod receivers;
 mod say;
 mod suite;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
-use crate::{command, ebpf, product, receivers::RECEIVERS, say, vm, workspace};
+use crate::{command, ebpf, product, python, receivers::RECEIVERS, say, vm, workspace};
 
 /// One part of the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -161,6 +161,11 @@ fn black_box(part: Part, found: &[(&str, PathBuf)], filter: &[String]) -> Result
         return unable(&format!("tests/tests has no {part:?} tests"));
     }
     ebpf::build()?;
+    if let Err(error) = python::provide() {
+        unable(&format!(
+            "the tests with llama.cpp lack a Python: {error:#}"
+        ))?;
+    }
     let binary = product::build(false)?;
     say::step("Building the tests and their workload", || {
         cargo(&[
