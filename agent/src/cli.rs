@@ -268,7 +268,17 @@ impl Probes {
     /// # Errors
     /// If two signals are forced to what can't be together.
     pub(crate) fn options(&self) -> anyhow::Result<attach::Options> {
-        let forced = self.mechanisms.iter().copied().collect();
+        let forced: forced::Forced = self.mechanisms.iter().copied().collect();
+        if let Some((signal, _)) = self
+            .mechanisms
+            .iter()
+            .find(|(signal, m)| forced[signal] != *m)
+        {
+            anyhow::bail!(
+                "--mechanism: {} is forced twice, to different rungs",
+                signal.as_str()
+            );
+        }
         if let Some(why) = forced::clash(&forced) {
             anyhow::bail!("--mechanism: {why}");
         }
@@ -354,7 +364,7 @@ fn signal(text: &str) -> Result<SignalName, String> {
         .find(|name| name.as_str() == text)
         .ok_or_else(|| {
             format!(
-                "no signal {text}; there are {}",
+                "no signal `{text}`; there are {}",
                 list(SignalName::ALL.map(SignalName::as_str))
             )
         })
@@ -388,11 +398,12 @@ fn mechanism(text: &str) -> Result<(SignalName, Option<Mechanism>), String> {
         return Ok((signal, None));
     }
     let known = forced::mechanisms(signal);
-    let rung = known.iter().find(|mechanism| mechanism.as_str() == rung);
+    let wanted = rung;
+    let rung = known.iter().find(|mechanism| mechanism.as_str() == wanted);
     let rung = rung.copied().ok_or_else(|| {
         let known: Vec<_> = known.iter().map(|known| known.as_str()).collect();
         format!(
-            "{} has no such rung; it has {}, and can be {}",
+            "{} has no rung `{wanted}`; it has {}, and can be {}",
             signal.as_str(),
             known.join(", "),
             forced::OFF
@@ -492,7 +503,7 @@ mod tests {
         }
         assert_eq!(
             mechanism("hint=tp_btf"),
-            Err("hint has no such rung; it has fentry, kprobe, and can be off".to_owned())
+            Err("hint has no rung `tp_btf`; it has fentry, kprobe, and can be off".to_owned())
         );
     }
 

@@ -2,11 +2,22 @@
 
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions, create_dir_all};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use tracing_subscriber::EnvFilter;
 
 /// Sets what is logged, as `RUST_LOG` does: `debug`, `numawatch=debug`.
 const VARIABLE: &str = "NUMAWATCH_LOG";
+
+/// A line on stderr. One that nobody takes, as on a full disk, ends nothing.
+pub(crate) fn say(line: &str) {
+    write(&format!("numawatch: {line}\n"));
+}
+
+/// The same of what is no line.
+pub(crate) fn write(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
 
 /// Logs to stderr.
 pub(crate) fn to_stderr() {
@@ -14,6 +25,8 @@ pub(crate) fn to_stderr() {
         .with_env_filter(filter())
         .with_target(false)
         .without_time()
+        // It would say on stderr that stderr can't be written.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     // A second call would be a test's; the first one's choice stands.
     let _ = log.try_init();

@@ -1,5 +1,8 @@
 //! numawatch: which inference process pays for remote memory, how much, and why.
 
+// These panic where nobody takes what they print.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod cli;
 mod commands;
 mod doctor;
@@ -27,7 +30,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("numawatch: {error:#}");
+            logging::say(&format!("{error:#}"));
             ExitCode::from(CANNOT)
         }
     }
@@ -40,7 +43,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    eprintln!("numawatch: {}", cli::one_line(error));
+    logging::say(&cli::one_line(error));
     ExitCode::from(CANNOT)
 }
 

@@ -24,7 +24,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     announce(&sampler);
     let feed = Feed::start(sampler, options.watch.interval)?;
     let exporter = OtlpExporter::start(feed.snapshots(), &otlp)?;
-    eprintln!("numawatch: exporting to {}", exporter.endpoint());
+    logging::say(&format!("exporting to {}", exporter.endpoint()));
     let ended = runtime()?.block_on(follow(feed.snapshots(), options.json));
     // The last export needs the last snapshot, and no probe.
     exporter.shutdown();

@@ -42,7 +42,10 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         Ok(mut sampler) => {
             let host = sampler.tick()?.host;
             facts.signals = sampler.signals(facts.numa_balancing);
-            facts.refused = sampler.refused().map(str::to_owned);
+            facts.refused = sampler.refused().map(|refused| {
+                let more = refused.would_help.map(|more| format!("; {more}"));
+                format!("{}{}", refused.why, more.unwrap_or_default())
+            });
             facts.self_test = sampler.self_test().cloned();
             if facts.refused.is_none() {
                 facts.map_bytes = host.agent.kernel_memory_bytes;

@@ -4,6 +4,7 @@ use crate::cli::Launch as Options;
 use crate::host::bind;
 use crate::host::root::Root;
 use crate::launch::{asked, engine_flags, here};
+use crate::logging;
 use anyhow::{Context, Result, anyhow};
 use model::launch::{Gpu, Plan, plan};
 use model::list;
@@ -39,13 +40,13 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     }
     enough?;
     if plan.cpu_node != plan.memory_node {
-        eprintln!("numawatch: {}", apart(&plan));
+        logging::say(&apart(&plan));
     }
     bind_to(&plan)?;
     let (program, arguments) = command.split_first().context("no command")?;
     // Returns only where it fails.
     let error = Command::new(program).args(arguments).exec();
-    eprintln!("numawatch: {}: {error}", program.display());
+    logging::say(&format!("{}: {error}", program.display()));
     Ok(ExitCode::from(match error.kind() {
         ErrorKind::NotFound => NOT_FOUND,
         _ => CANNOT_RUN,

@@ -13,9 +13,9 @@ mod topo;
 mod tui;
 
 use crate::cli::{Cli, Command, Watch};
-use crate::host::capabilities::WOULD_ADD;
 use crate::host::root::Root;
-use crate::sampler::{self, Sampler};
+use crate::logging;
+use crate::sampler::{self, Refused, Sampler};
 use crate::selftest;
 use anyhow::{Context, Result};
 use std::process::ExitCode;
@@ -60,21 +60,27 @@ fn options(watch: &Watch, keep_ended: bool) -> Result<sampler::Options> {
 
 /// Says on stderr what somebody who may not load eBPF misses; nothing to others.
 fn say_what_is_missing(sampler: &Sampler) {
-    if let Some(why) = sampler.refused() {
-        eprintln!(
-            "numawatch: CPU time, migrated pages and placement by procfs only ({why}); {WOULD_ADD}"
-        );
-    }
+    let Some(Refused { why, would_help }) = sampler.refused() else {
+        return;
+    };
+    let signals = sampler.signals_now();
+    let live = signals.iter().filter(|signal| signal.is_live());
+    let live: Vec<&str> = live.map(|signal| signal.name.as_str()).collect();
+    let told = if live.is_empty() {
+        "no signal".to_owned()
+    } else {
+        format!("{} by procfs only", live.join(", "))
+    };
+    let more = would_help.map_or_else(String::new, |more| format!("; {more}"));
+    logging::say(&format!("{told} ({why}){more}"));
 }
 
 /// Says on stderr what is missing, and that watching has begun, so that whoever waits for it can go on.
 fn announce(sampler: &Sampler) {
     say_what_is_missing(sampler);
     let n = sampler.watching();
-    eprintln!(
-        "numawatch: watching {n} {}",
-        if n == 1 { "process" } else { "processes" }
-    );
+    let processes = if n == 1 { "process" } else { "processes" };
+    logging::say(&format!("watching {n} {processes}"));
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {

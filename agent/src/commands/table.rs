@@ -1,8 +1,8 @@
 //! A snapshot as one table for people who read it in a terminal or a mail.
 
 use model::process::{ByNode, Process};
-use model::signal::{Signal, SignalState};
-use model::snapshot::Snapshot;
+use model::signal::{Signal, SignalName, SignalState};
+use model::snapshot::{Lost, Snapshot};
 use model::verdict::ShareSignal;
 use std::fmt::Write;
 
@@ -18,10 +18,39 @@ pub(super) fn processes(snapshot: &Snapshot, looked_for: &str) -> String {
         );
     } else {
         let mut rows = vec![TITLES.map(str::to_owned)];
-        rows.extend(snapshot.processes.iter().map(row));
+        rows.extend(
+            snapshot
+                .processes
+                .iter()
+                .map(|process| row(process, snapshot)),
+        );
         text.push_str(&aligned(&rows));
     }
     text.push_str(&not_whole(&snapshot.signals));
+    text.push_str(&lost(&snapshot.host.lost));
+    text
+}
+
+/// What was not counted, or not told, in a line each; nothing where all was.
+fn lost(lost: &Lost) -> String {
+    let mut text = String::new();
+    let mut line = |count: Option<u64>, what: &str| {
+        if let Some(count) = count.filter(|count| *count > 0) {
+            let _ = writeln!(text, "lost: {count} {what}");
+        }
+    };
+    line(
+        lost.rows,
+        "counts found no room in the kernel side's maps: the numbers above are too low",
+    );
+    line(
+        lost.news,
+        "forks, execs and exits were not told: short-lived processes may be missing above",
+    );
+    line(
+        lost.events,
+        "events came while a probe was running on the same CPU, and are not counted",
+    );
     text
 }
 
@@ -82,7 +111,17 @@ fn header(snapshot: &Snapshot) -> String {
     )
 }
 
-fn row(process: &Process) -> [String; 11] {
+fn row(process: &Process, snapshot: &Snapshot) -> [String; 11] {
+    // A signal that failed its self-test is not to be read as a number.
+    let number = |signal, value| {
+        let state = snapshot.signal(signal).map(|signal| signal.state);
+        let doubt = if state == Some(SignalState::Unreliable) {
+            "?"
+        } else {
+            ""
+        };
+        format!("{}{doubt}", number(value))
+    };
     let engine = match (&process.engine, &process.role) {
         (Some(engine), Some(role)) => format!("{engine} {role}"),
         (Some(engine), None) => engine.clone(),
@@ -104,10 +143,10 @@ fn row(process: &Process) -> [String; 11] {
             mebibytes(bytes)
         }),
         remote(process),
-        number(process.touches.first_touch.pages),
-        number(process.touches.hint.counter.pages),
-        number(process.migrations.pages),
-        number(process.moves.total),
+        number(SignalName::FirstTouch, process.touches.first_touch.pages),
+        number(SignalName::Hint, process.touches.hint.counter.pages),
+        number(SignalName::Migration, process.migrations.pages),
+        number(SignalName::Sched, process.moves.total),
         process.verdict.as_str().to_owned(),
     ]
 }
@@ -173,7 +212,20 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::signal::SignalName;
+
+    #[test]
+    fn what_was_lost_is_told_and_nothing_else() {
+        assert_eq!(lost(&Lost::default()), "");
+        let some = Lost {
+            rows: Some(4_700),
+            news: Some(0),
+            ..Lost::default()
+        };
+        assert_eq!(
+            lost(&some),
+            "lost: 4700 counts found no room in the kernel side's maps: the numbers above are too low\n"
+        );
+    }
 
     #[test]
     fn signals_with_one_reason_share_a_line_and_what_is_cut_is_said() {

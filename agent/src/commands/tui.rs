@@ -15,9 +15,9 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     );
     logging::to_file(options.log_file.as_deref())?;
     // Taken back when it is done: a refusal then stands alone in its line.
-    eprint!("numawatch: attaching probes");
+    logging::write("numawatch: attaching probes");
     let sampler = sampler(&options.watch, false);
-    eprint!("\r\x1b[K");
+    logging::write("\r\x1b[K");
     let sampler = sampler?;
     // It is there again when the screen is given back.
     say_what_is_missing(&sampler);

@@ -1,7 +1,7 @@
 //! From facts to checks. Pure. Ids are stable and documented in docs/doctor.md.
 
 use super::facts::Facts;
-use crate::host::capabilities::{Capability, SYS_ADMIN, SYS_RESOURCE, USED, WOULD_ADD};
+use crate::host::capabilities::{Capability, SYS_ADMIN, SYS_RESOURCE, USED};
 use crate::host::lockdown::Lockdown;
 use crate::host::surroundings::Cgroup;
 use crate::probes::bounds::BUDGET;
@@ -73,12 +73,21 @@ fn check(id: impl Into<String>, outcome: Outcome, what: impl Into<String>) -> Ch
 }
 
 fn btf(facts: &Facts) -> Check {
-    if facts.btf {
-        let what = "the kernel describes itself (/sys/kernel/btf/vmlinux)";
-        return check("host.btf", Outcome::Pass, what);
-    }
-    let what = "no /sys/kernel/btf/vmlinux: no probe can be attached; use a kernel with CONFIG_DEBUG_INFO_BTF";
-    check("host.btf", Outcome::Fail, what)
+    let file = facts.btf_file.display();
+    let (outcome, what) = match &facts.btf_unreadable {
+        None => (
+            Outcome::Pass,
+            format!("the kernel describes itself ({file})"),
+        ),
+        Some(why) => (
+            Outcome::Fail,
+            format!(
+                "{file}: {why}; without it no probe can be attached: a kernel with CONFIG_DEBUG_INFO_BTF has \
+                 /sys/kernel/btf/vmlinux"
+            ),
+        ),
+    };
+    check("host.btf", outcome, what)
 }
 
 /// The kernel's word for EPERM.
@@ -278,7 +287,7 @@ fn load(facts: &Facts) -> Check {
             Outcome::Pass,
             "the kernel accepts the eBPF object",
         ),
-        Some(why) => check("probes.load", Outcome::Fail, format!("{why}; {WOULD_ADD}")),
+        Some(why) => check("probes.load", Outcome::Fail, why.clone()),
     }
 }
 

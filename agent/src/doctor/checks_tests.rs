@@ -7,7 +7,7 @@ use model::snapshot::{Lost, MapUse};
 fn good() -> Facts {
     Facts {
         kernel: "6.12.1-amd64".to_owned(),
-        btf: true,
+        btf_file: "/sys/kernel/btf/vmlinux".into(),
         security: Security {
             lockdown: Some(Lockdown::Off),
             modules: vec!["lockdown".to_owned(), "yama".to_owned()],
@@ -102,7 +102,7 @@ fn with(change: fn(&mut Facts)) -> Facts {
 fn what_each_host_lacks() {
     for (facts, id, outcome, word) in [
         (
-            with(|f| f.btf = false),
+            with(|f| f.btf_unreadable = Some("No such file or directory".into())),
             "host.btf",
             Outcome::Fail,
             "CONFIG_DEBUG_INFO_BTF",

@@ -11,15 +11,17 @@ use crate::host::topology::read_topology;
 use model::selftest;
 use model::signal::Signal;
 use model::snapshot::{Lost, MapUse};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// See the module's doc.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     /// `uname -r`.
     pub(crate) kernel: String,
-    /// Whether the kernel describes itself.
-    pub(crate) btf: bool,
+    /// The kernel's description of itself.
+    pub(crate) btf_file: PathBuf,
+    /// Why it can't be read; `None` when it can.
+    pub(crate) btf_unreadable: Option<String>,
     /// Lockdown and the like.
     pub(crate) security: Security,
     /// This process's.
@@ -55,7 +57,8 @@ impl Facts {
         let host = read_host(root)?;
         Ok(Self {
             kernel: host.kernel,
-            btf: btf.exists(),
+            btf_file: btf.to_owned(),
+            btf_unreadable: std::fs::read(btf).err().map(|error| error.to_string()),
             security: read_security(root),
             capabilities: read_capabilities(root)?,
             numa_balancing: host.numa_balancing,

@@ -21,8 +21,8 @@ pub(crate) struct Capability {
 }
 
 /// What somebody who may not load eBPF would gain.
-pub(crate) const WOULD_ADD: &str = "root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, would add moves, first touches, maps, \
-    hint touches, migrations by node, scan time, and other users' placement";
+pub(crate) const WOULD_ADD: &str = "root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, would add what this kernel has \
+    of moves, first touches, maps, hint touches, migrations by node, scan time, pins, and other users' placement";
 
 /// Loads eBPF.
 pub(crate) const BPF: Capability = Capability {

@@ -19,7 +19,7 @@ pub(crate) struct Layout {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LayoutError {
     /// No file, or no permission.
-    #[error("kernel BTF {path} cannot be read: {error} (needs CONFIG_DEBUG_INFO_BTF)")]
+    #[error("kernel BTF {path} cannot be read: {error}{}", remedy(error))]
     Open { path: String, error: std::io::Error },
     /// The file is not what it should be.
     #[error("kernel BTF {path} cannot be parsed: {error}")]
@@ -27,6 +27,14 @@ pub(crate) enum LayoutError {
     /// This kernel names it differently.
     #[error("kernel BTF has no {0}; this kernel's layout is not known")]
     Missing(String),
+}
+
+/// Without the file it is the kernel's configuration.
+fn remedy(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => " (needs CONFIG_DEBUG_INFO_BTF)",
+        _ => "",
+    }
 }
 
 impl Layout {

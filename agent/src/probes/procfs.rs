@@ -286,7 +286,8 @@ pub(crate) fn signal(root: &Root, name: SignalName, why: &str) -> Signal {
             name,
             "/proc/PID/task/TID/schedstat, stat",
             "moves are not seen, and CPU time counts to the node of the last CPU at each look, \
-             which is exact only while the allowed CPUs lie on one node",
+             which is exact only while the allowed CPUs lie on one node, and what threads ran between the last look and their end is not \
+             counted",
         ),
         SignalName::Migration if tells_migrations(root) => degraded(
             name,

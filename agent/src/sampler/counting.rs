@@ -1,11 +1,11 @@
 //! What counts, and which signals it gives: eBPF, procfs, or both.
 
-use crate::host::capabilities::read_capabilities;
+use crate::host::capabilities::{WOULD_ADD, read_capabilities};
 use crate::host::devices::read_device_majors;
 use crate::host::kernel::read_pid_max;
 use crate::host::pid_namespace::require_host_pids;
 use crate::host::root::Root;
-use crate::probes::attach::{self, AttachError, attach};
+use crate::probes::attach::{self, attach};
 use crate::probes::beside::Beside;
 use crate::probes::bounds::{BUDGET, Bounds, Machine};
 use crate::probes::procfs::{self, Procfs};
@@ -22,11 +22,20 @@ pub(super) struct Counting {
     pub(super) source: Source,
     /// Every signal but placement.
     pub(super) signals: Vec<Signal>,
-    pub(super) refused: Option<String>,
+    pub(super) refused: Option<Refused>,
+}
+
+/// Why there is no eBPF.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// The kernel's word, or what is missing.
+    pub(crate) why: String,
+    /// What more privilege would add; `None` where it would add nothing.
+    pub(crate) would_help: Option<&'static str>,
 }
 
 impl Counting {
-    /// By eBPF, or by procfs for a user who may not load it.
+    /// By eBPF, or by procfs where that can't be had.
     pub(super) fn start(
         root: &Root,
         topology: &Topology,
@@ -35,22 +44,27 @@ impl Counting {
     ) -> Result<Self> {
         let missing = read_capabilities(root)?.missing_to_trace();
         if !missing.is_empty() {
-            let why = format!("{} missing", missing.join(" and "));
-            return Ok(Self::by_procfs(root, topology, options, why));
+            let refused = Refused {
+                why: format!("{} missing", missing.join(" and ")),
+                would_help: Some(WOULD_ADD),
+            };
+            return Ok(Self::by_procfs(root, topology, options, refused));
         }
-        require_host_pids(root)?;
         let host = attach::Host {
             topology,
             slots,
             bounds: Bounds::fit(&machine(root, topology)),
             device_majors: read_device_majors(root),
         };
-        let attached = match attach(&host, options) {
-            Err(AttachError::Refused(why)) => {
-                let why = format!("the kernel refuses eBPF: {why}");
-                return Ok(Self::by_procfs(root, topology, options, why));
+        let attached = require_host_pids(root).map_err(|error| format!("{error:#}"));
+        let attached = attached.and_then(|()| attach(&host, options).map_err(|e| e.to_string()));
+        let attached = match attached {
+            Ok(attached) => attached,
+            Err(why) => {
+                let would_help = None;
+                let refused = Refused { why, would_help };
+                return Ok(Self::by_procfs(root, topology, options, refused));
             }
-            attached => attached?,
         };
         give_back_memory();
         if let Some(why) = &attached.lifecycle {
@@ -82,7 +96,13 @@ impl Counting {
         })
     }
 
-    fn by_procfs(root: &Root, topology: &Topology, options: &attach::Options, why: String) -> Self {
+    fn by_procfs(
+        root: &Root,
+        topology: &Topology,
+        options: &attach::Options,
+        refused: Refused,
+    ) -> Self {
+        let why = refused.why.clone();
         let signals = procfs::signals(root, &why).into_iter().map(|signal| {
             match forced::not_by_procfs(signal.name, &options.forced, &why) {
                 Some(why) => Signal::unavailable(signal.name, why),
@@ -92,7 +112,7 @@ impl Counting {
         Self {
             source: Source::Procfs(Procfs::new(root.clone(), topology)),
             signals: signals.collect(),
-            refused: Some(why),
+            refused: Some(refused),
         }
     }
 }

@@ -35,6 +35,7 @@ use crate::probes::source::Source;
 use crate::selftest;
 use agent_ebpf::Tracked;
 use anyhow::{Context, Result};
+pub(crate) use counting::Refused;
 use counting::{Counting, all_under_balancing};
 use devices::Devices;
 use model::cost::probes_time_ns;
@@ -75,7 +76,7 @@ pub(crate) struct Sampler {
     keep_ended: bool,
     source: Source,
     /// Why there is no eBPF; `None` when there is.
-    refused: Option<String>,
+    refused: Option<Refused>,
     self_test: Option<Report>,
     scanner: Scanner,
     ledger: Ledger,
@@ -180,9 +181,14 @@ impl Sampler {
         all_under_balancing(&self.signals, numa_balancing)
     }
 
-    /// Why there is no eBPF, and what would have it; `None` when there is.
-    pub(crate) fn refused(&self) -> Option<&str> {
-        self.refused.as_deref()
+    /// Every signal as it stands now.
+    pub(crate) fn signals_now(&self) -> Vec<Signal> {
+        self.signals(self.host.numa_balancing)
+    }
+
+    /// Why there is no eBPF; `None` where there is.
+    pub(crate) fn refused(&self) -> Option<&Refused> {
+        self.refused.as_ref()
     }
 
     /// What the self-test found, when it was asked for.
