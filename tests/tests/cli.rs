@@ -259,6 +259,48 @@ fn a_reader_that_goes_away_is_no_panic() {
 }
 
 #[test]
+fn a_stderr_that_takes_nothing_ends_nothing() {
+    let full = std::fs::File::create("/dev/full").expect("every Linux has it");
+    let pid = std::process::id().to_string();
+    let output = Command::new(numawatch())
+        .args(["snapshot", "--json", "--for", "100ms", "--pid", &pid])
+        .stdin(Stdio::null())
+        .stderr(full)
+        .output()
+        .expect("numawatch starts");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).ends_with("}\n"), "{output:?}");
+}
+
+#[test]
+fn without_the_kernels_description_procfs_tells_what_it_can() {
+    let pid = std::process::id().to_string();
+    let output = Command::new(numawatch())
+        .args(["snapshot", "--json", "--for", "100ms", "--pid", &pid])
+        .env("NUMAWATCH_BTF", "/dev/null")
+        .output()
+        .expect("numawatch starts");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(
+        stderr.contains("by procfs only (kernel BTF /dev/null"),
+        "{stderr}"
+    );
+    let snapshot: model::snapshot::Snapshot =
+        serde_json::from_slice(&output.stdout).expect("a snapshot");
+    let sched = snapshot.signal(SignalName::Sched).expect("it is listed");
+    assert_eq!(sched.mechanism, Some(Mechanism::Procfs), "{sched:?}");
+    assert!(snapshot.processes[0].cpu_time_ns_by_node.is_some());
+}
+
+#[test]
+fn a_rung_forced_twice_is_refused_in_one_line() {
+    let twice = ["--mechanism", "map=off", "--mechanism", "map=tp_btf"];
+    let line = refused(&run(&[&["snapshot"], &twice[..]].concat()));
+    assert!(line.contains("map is forced twice"), "{line}");
+}
+
+#[test]
 fn doctor_names_every_signal() {
     let output = run(&["doctor"]);
     let stdout = text(&output.stdout);
