@@ -12,6 +12,7 @@ use crate::sampler::{self, Sampler};
 use anyhow::Result;
 use model::selftest;
 use model::signal::{Signal, SignalName};
+use model::thresholds::Thresholds;
 use serde::Serialize;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -35,6 +36,8 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         attach: options.probes.options()?,
         keep_ended: false,
         exact: false,
+        own_policies: false,
+        thresholds: Thresholds::default(),
         self_test: options.self_test,
         nvml: None,
     });

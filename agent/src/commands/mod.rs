@@ -9,6 +9,7 @@ mod placement;
 mod snapshot;
 mod span;
 mod table;
+mod thresholds;
 mod topo;
 mod tui;
 
@@ -55,6 +56,8 @@ fn options(watch: &Watch, keep_ended: bool) -> Result<sampler::Options> {
         self_test: watch.self_test,
         nvml: watch.nvml.path.clone(),
         exact: false,
+        own_policies: false,
+        thresholds: thresholds::thresholds(&watch.thresholds)?,
     })
 }
 

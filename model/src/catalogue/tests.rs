@@ -42,6 +42,9 @@ fn unknown_process() -> Process {
         placing: Placing::default(),
         remote_share: RemoteShare::default(),
         verdict: Verdict::Unknown,
+        verdict_reason: None,
+        findings: Vec::new(),
+        findings_cleared: Vec::new(),
         devices: Vec::new(),
         devices_reason: None,
         threads: Vec::new(),
@@ -107,6 +110,8 @@ fn snapshot(processes: Vec<Process>) -> Snapshot {
         signals: Vec::new(),
         coverage: Coverage::default(),
         processes,
+        findings: Vec::new(),
+        findings_cleared: Vec::new(),
     }
 }
 

@@ -83,6 +83,9 @@ pub(super) fn process(pid: u32, start_time: u64) -> Process {
             ..RemoteShare::default()
         },
         verdict: Verdict::Unknown,
+        verdict_reason: None,
+        findings: Vec::new(),
+        findings_cleared: Vec::new(),
         devices: Vec::new(),
         devices_reason: None,
         threads: Vec::new(),
@@ -102,6 +105,8 @@ pub(super) fn snapshot(processes: Vec<Process>) -> Snapshot {
         signals: Vec::new(),
         coverage: Coverage::default(),
         processes,
+        findings: Vec::new(),
+        findings_cleared: Vec::new(),
     }
 }
 

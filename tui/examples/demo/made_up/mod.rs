@@ -3,8 +3,9 @@
 mod host;
 
 use host::{devices_used, gpu, node, signals};
+use model::judge::Judge;
 use model::mapping::MemoryClass;
-use model::policy::Placing;
+use model::policy::{Placing, Policy};
 use model::process::{
     ByNode, HintCounter, MemoryKind, MigrationPair, Migrations, MovePair, Moves, NodePages, Pinned,
     Placement, Process, Thread, TouchCounter, TouchPair, Touches,
@@ -13,9 +14,10 @@ use model::signal::{Signal, SignalName};
 use model::snapshot::{
     AgentCost, BalancingCounters, Coverage, Host, Lost, MapUse, SCHEMA_VERSION, Snapshot,
 };
+use model::thresholds::Thresholds;
 use model::time::Timestamp;
 use model::topology::{Node, NodeId, Topology};
-use model::verdict::{RemoteShare, ShareSignal, Verdict, verdict};
+use model::verdict::{RemoteShare, ShareSignal, Verdict};
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -150,12 +152,28 @@ fn process(habits: &Habits, tick: u64) -> Process {
         resident_bytes: Some(memory.values().sum()),
         policy: habits.policy.map(str::to_owned),
         cpus_allowed: Some("0-95".to_owned()),
-        placing: Placing::default(),
-        verdict: verdict(&remote_share),
+        placing: placing(habits.policy),
+        verdict: Verdict::Unknown,
+        verdict_reason: None,
+        findings: Vec::new(),
+        findings_cleared: Vec::new(),
         remote_share,
         devices: devices_used(&habits.gpus),
         devices_reason: None,
         threads: threads(habits, &cpu),
+    }
+}
+
+/// The whole machine of 96 CPUs, and this policy, in numactl's words.
+fn placing(policy: Option<&str>) -> Placing {
+    // The kernel's words are the same, with something behind them.
+    let policy = policy.and_then(|words| Policy::parse(&format!("{words} ")));
+    Placing {
+        policy,
+        cpus_allowed: Some((0..96).collect()),
+        mems_allowed: Some(vec![0, 1]),
+        cgroup: Some("/system.slice/inference.service".to_owned()),
+        ..Placing::default()
     }
 }
 
@@ -248,7 +266,24 @@ fn threads(habits: &Habits, cpu: &ByNode) -> Vec<Thread> {
         .collect()
 }
 
+/// A snapshot with the conclusions that the agent would draw from it and from the one half a minute before.
 fn snapshot(
+    nodes: usize,
+    sockets: usize,
+    balancing: bool,
+    habits: &[Habits],
+    tick: u64,
+) -> Snapshot {
+    let made = |tick| counted(nodes, sockets, balancing, habits, tick);
+    let mut judge = Judge::new(Thresholds::default(), Some(105 << 20));
+    judge.judge(&mut made(tick.saturating_sub(30)));
+    let mut snapshot = made(tick);
+    judge.judge(&mut snapshot);
+    snapshot
+}
+
+/// The same without conclusions.
+fn counted(
     nodes: usize,
     sockets: usize,
     balancing: bool,
@@ -305,6 +340,8 @@ fn snapshot(
             },
         },
         processes,
+        findings: Vec::new(),
+        findings_cleared: Vec::new(),
     }
 }
 
@@ -476,10 +513,15 @@ pub(crate) fn nothing_known() -> Snapshot {
             placing: Placing::default(),
             remote_share: RemoteShare::default(),
             verdict: Verdict::Unknown,
+            verdict_reason: None,
+            findings: Vec::new(),
+            findings_cleared: Vec::new(),
             devices: Vec::new(),
             devices_reason: None,
             threads: Vec::new(),
         };
     }
+    snapshot.findings.clear();
+    Judge::default().judge(&mut snapshot);
     snapshot
 }
