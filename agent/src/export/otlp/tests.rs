@@ -2,6 +2,7 @@
 
 use super::*;
 use model::catalogue::{AttributeValue, METRICS, Value};
+use model::finding::{Cleared, Confidence, Finding, Severity};
 use model::policy::Placing;
 use model::process::{
     ByNode, Migrations, Moves, NodePages, Pinned, Placement, Process, TouchCounter, Touches,
@@ -84,8 +85,20 @@ pub(super) fn process(pid: u32, start_time: u64) -> Process {
         },
         verdict: Verdict::Unknown,
         verdict_reason: None,
-        findings: Vec::new(),
-        findings_cleared: Vec::new(),
+        findings: vec![Finding {
+            id: "memory-away-from-gpu".to_owned(),
+            pid: Some(pid),
+            severity: Severity::Fail,
+            confidence: Confidence::High,
+            summary: String::new(),
+            evidence: Vec::new(),
+            advice: Vec::new(),
+            unless: String::new(),
+        }],
+        findings_cleared: vec![Cleared {
+            id: "threads-wander".to_owned(),
+            severity: Severity::Warn,
+        }],
         devices: Vec::new(),
         devices_reason: None,
         threads: Vec::new(),
