@@ -798,3 +798,29 @@ fn docs_have_every_id() {
     documented.sort_unstable();
     assert_eq!(documented, IDS);
 }
+
+#[test]
+fn threads_are_sent_to_their_memory_but_never_away_from_their_gpu() {
+    let advice = |devices: Vec<DeviceUse>| {
+        let mut process = process();
+        process.devices = devices;
+        process.placement.by_node_bytes = memory(&[(0, GIB), (1, 0)]);
+        let now = snapshot(10, vec![process]);
+        let view = View {
+            now: &now,
+            past: &Past::default(),
+            thresholds: &Thresholds::default(),
+            cache_bytes: None,
+        };
+        let found = findings(&view);
+        let found = found
+            .into_iter()
+            .find(|f| f.id == "threads-away-from-memory");
+        found.unwrap().advice.concat()
+    };
+    let taskset = "taskset -apc $(cat /sys/devices/system/node/node0/cpulist) 42";
+    assert_eq!(advice(vec![gpu(0, Some(0))]), taskset);
+    assert_eq!(advice(Vec::new()), taskset);
+    let launch = "numawatch launch --gpu 0 -- server -m model.gguf";
+    assert_eq!(advice(vec![gpu(0, Some(1))]), launch);
+}

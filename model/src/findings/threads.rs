@@ -42,6 +42,11 @@ fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
     );
     let found = subject.finds("threads-away-from-memory", severity, summary);
     let pid = subject.pid();
+    // Threads belong near their GPU: then it is the memory that is in the wrong place.
+    let advice = match subject.device_home() {
+        Some(home) if !home.nodes.contains(&near) => subject.relaunch(&home),
+        _ => format!("taskset -apc $(cat /sys/devices/system/node/node{near}/cpulist) {pid}"),
+    };
     Some(
         found
             .by_node("CPU time", &time, SECONDS, "sched")
@@ -51,9 +56,7 @@ fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
                 "By",
                 subject.placement_source(),
             )
-            .advise(format!(
-                "taskset -apc $(cat /sys/devices/system/node/node{near}/cpulist) {pid}"
-            ))
+            .advise(advice)
             .unless("the threads that compute are few, and rarely read memory"),
     )
 }

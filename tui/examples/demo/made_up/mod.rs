@@ -2,7 +2,8 @@
 
 mod host;
 
-use host::{devices_used, gpu, node, signals};
+use host::{devices_used, gpu, nic, node, signals};
+use model::devices::Device;
 use model::judge::Judge;
 use model::mapping::MemoryClass;
 use model::policy::{Placing, Policy};
@@ -151,8 +152,8 @@ fn process(habits: &Habits, tick: u64) -> Process {
         placement: placement(&memory, anonymous, files, tick),
         resident_bytes: Some(memory.values().sum()),
         policy: habits.policy.map(str::to_owned),
-        cpus_allowed: Some("0-95".to_owned()),
-        placing: placing(habits.policy),
+        cpus_allowed: Some(model::list::format(&cpus(habits))),
+        placing: placing(habits),
         verdict: Verdict::Unknown,
         verdict_reason: None,
         findings: Vec::new(),
@@ -164,14 +165,21 @@ fn process(habits: &Habits, tick: u64) -> Process {
     }
 }
 
-/// The whole machine of 96 CPUs, and this policy, in numactl's words.
-fn placing(policy: Option<&str>) -> Placing {
-    // The kernel's words are the same, with something behind them.
-    let policy = policy.and_then(|words| Policy::parse(&format!("{words} ")));
+/// All CPUs: 48 on each node.
+fn cpus(habits: &Habits) -> Vec<u32> {
+    (0..id(habits.cpus.len() * 48)).collect()
+}
+
+/// The whole machine, and the policy.
+fn placing(habits: &Habits) -> Placing {
+    // The kernel's words are the same as numactl's, with something behind them.
+    let policy = habits
+        .policy
+        .and_then(|words| Policy::parse(&format!("{words} ")));
     Placing {
         policy,
-        cpus_allowed: Some((0..96).collect()),
-        mems_allowed: Some(vec![0, 1]),
+        cpus_allowed: Some(cpus(habits)),
+        mems_allowed: Some((0..id(habits.cpus.len())).collect()),
         cgroup: Some("/system.slice/inference.service".to_owned()),
         ..Placing::default()
     }
@@ -282,6 +290,14 @@ fn snapshot(
     snapshot
 }
 
+/// Eight GPUs and two NICs on a machine of two nodes, none on others.
+fn devices(nodes: usize) -> Vec<Device> {
+    if nodes != 2 {
+        return Vec::new();
+    }
+    (0..8).map(gpu).chain((0..2).map(nic)).collect()
+}
+
 /// The same without conclusions.
 fn counted(
     nodes: usize,
@@ -323,7 +339,7 @@ fn counted(
         },
         topology: Topology {
             nodes: (0..nodes).map(|n| node(n, sockets, nodes, tick)).collect(),
-            devices: (0..if nodes == 2 { 8 } else { 0 }).map(gpu).collect(),
+            devices: devices(nodes),
             ..Topology::default()
         },
         signals: signals(balancing),
