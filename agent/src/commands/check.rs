@@ -5,7 +5,7 @@ use super::{runtime, span};
 use crate::cli::Check as Options;
 use crate::doctor::text::wrapped;
 use crate::logging;
-use crate::sampler;
+use crate::sampler::{self, NumaMaps};
 use anyhow::Result;
 use model::check::{Report, State, check};
 use model::finding::Finding;
@@ -29,7 +29,7 @@ struct Document<'a> {
 pub(super) fn run(options: &Options) -> Result<ExitCode> {
     logging::to_stderr();
     let mut sampler = sampler::start(sampler::Options {
-        own_policies: true,
+        numa_maps: NumaMaps::Policies,
         ..super::options(&options.watch, false)?
     })?;
     let thresholds = *sampler.thresholds();

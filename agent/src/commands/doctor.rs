@@ -8,7 +8,7 @@ use crate::engines::selection::Selection;
 use crate::host::process::own_pid;
 use crate::host::root::Root;
 use crate::logging;
-use crate::sampler::{self, Sampler};
+use crate::sampler::{self, NumaMaps, Sampler};
 use anyhow::Result;
 use model::selftest;
 use model::signal::{Signal, SignalName};
@@ -35,8 +35,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         selection: Selection::new(vec![own_pid(&root)], None, false)?,
         attach: options.probes.options()?,
         keep_ended: false,
-        exact: false,
-        own_policies: false,
+        numa_maps: NumaMaps::Unread,
         thresholds: Thresholds::default(),
         self_test: options.self_test,
         nvml: None,

@@ -16,7 +16,7 @@ mod tui;
 use crate::cli::{Cli, Command, Watch};
 use crate::host::capabilities::WOULD_ADD;
 use crate::host::root::Root;
-use crate::sampler::{self, Sampler};
+use crate::sampler::{self, NumaMaps, Sampler};
 use crate::selftest;
 use anyhow::{Context, Result};
 use std::process::ExitCode;
@@ -55,8 +55,7 @@ fn options(watch: &Watch, keep_ended: bool) -> Result<sampler::Options> {
         keep_ended,
         self_test: watch.self_test,
         nvml: watch.nvml.path.clone(),
-        exact: false,
-        own_policies: false,
+        numa_maps: NumaMaps::Unread,
         thresholds: thresholds::thresholds(&watch.thresholds)?,
     })
 }

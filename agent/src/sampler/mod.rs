@@ -54,6 +54,18 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use watched::Watched;
 
+/// What is read of `numa_maps`, at the end of a span only: the kernel looks at every page to write it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum NumaMaps {
+    /// Nothing.
+    #[default]
+    Unread,
+    /// The policies of mappings.
+    Policies,
+    /// The placement, exactly.
+    Placement,
+}
+
 /// What a sampler is asked for.
 pub(crate) struct Options {
     /// Where procfs and sysfs are.
@@ -68,10 +80,8 @@ pub(crate) struct Options {
     pub(crate) self_test: bool,
     /// NVIDIA's library, when it is another than the driver's.
     pub(crate) nvml: Option<PathBuf>,
-    /// Look at every page for the placement, at the end: `numa_maps`.
-    pub(crate) exact: bool,
-    /// Read the policy of every mapping too, at the end: `numa_maps`.
-    pub(crate) own_policies: bool,
+    /// What is read of `numa_maps` at the end.
+    pub(crate) numa_maps: NumaMaps,
     /// From when on a number is worth a word.
     pub(crate) thresholds: Thresholds,
 }
@@ -128,7 +138,7 @@ impl Sampler {
             refused,
         } = Counting::start(&root, &topology, &slots, &options.attach)?;
         let find = placement::Options {
-            exact: options.exact,
+            exact: options.numa_maps == NumaMaps::Placement,
             broken: options.attach.broken.contains(&SignalName::Placement),
             off: options.attach.forced.get(&SignalName::Placement) == Some(&None),
         };
@@ -162,7 +172,7 @@ impl Sampler {
             ancestors: ancestors(&root),
             asked: HashMap::new(),
             unwatched: 0,
-            own_policies: options.own_policies,
+            own_policies: options.numa_maps == NumaMaps::Policies,
             judge: Judge::new(options.thresholds, read_largest_cache(&root)),
             keep_ended: options.keep_ended,
             ledger: Ledger::default(),

@@ -29,6 +29,7 @@ pub const IDS: &[&str] = &[
     "driver-memory-on-wrong-node",
     "gpus-span-sockets",
     "locked-on-wrong-node",
+    "mappings-bound-elsewhere",
     "memory-away-from-gpu",
     "memory-from-before-bind",
     "node-is-full",

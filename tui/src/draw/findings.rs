@@ -52,20 +52,20 @@ pub(crate) fn lines(app: &App, theme: &Theme, width: usize) -> Vec<Line<'static>
         return vec![Line::from("  There is no snapshot yet.")];
     };
     let snapshot = &pair.now;
-    let mut with: Vec<&Process> = snapshot
+    let mut found: Vec<&Process> = snapshot
         .processes
         .iter()
         .filter(|p| !p.findings.is_empty())
         .collect();
     // Theirs are sorted, the worst first.
-    with.sort_by_key(|p| {
+    found.sort_by_key(|p| {
         (
             p.findings.first().map(|f| std::cmp::Reverse(f.severity)),
             p.pid,
         )
     });
     let mut lines = Vec::new();
-    for process in with {
+    for process in found {
         lines.push(rule(&heading(process), width, theme));
         lines.extend(all(&process.findings, theme, width));
         lines.extend(cleared(&process.findings_cleared, theme, width));

@@ -5,7 +5,7 @@ use super::text;
 use super::theme::{Theme, link_tone};
 use crate::app::{App, Nodes, Tone, format};
 use model::devices::{Device, DeviceKind};
-use model::link::{LEGEND, Link, matrix};
+use model::link::{LEGEND, Link, Matrix, matrix};
 use model::list;
 use model::topology::{Node, NodeId, Topology};
 use ratatui::text::{Line, Span};
@@ -184,7 +184,7 @@ impl Page<'_> {
             self.theme.span(link.to_string(), link_tone(link))
         };
         lines.extend(self.square(&indices, name, cell));
-        lines.extend(self.legend(&matrix.links));
+        lines.extend(self.legend(&matrix));
         lines
     }
 
@@ -222,10 +222,10 @@ impl Page<'_> {
     }
 
     /// The words that occur, and what they mean.
-    fn legend(&self, links: &[Vec<Link>]) -> Vec<Line<'static>> {
+    fn legend(&self, matrix: &Matrix) -> Vec<Line<'static>> {
         let mut lines = vec![Line::default()];
         for (word, meaning) in LEGEND {
-            let link = links.iter().flatten().find(|link| match link {
+            let link = matrix.links.iter().flatten().find(|link| match link {
                 Link::NvLink(_) => word == "NV#",
                 other => other.to_string() == word,
             });
