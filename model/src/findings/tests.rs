@@ -325,7 +325,7 @@ fn weights_in_remote_page_cache_are_named_by_their_files() {
     let now = snapshot(10, vec![process]);
     let view = View {
         now: &now,
-        before: None,
+        past: &Past::default(),
         thresholds: &Thresholds::default(),
         cache_bytes: None,
     };
