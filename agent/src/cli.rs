@@ -132,9 +132,6 @@ pub(crate) struct Check {
     /// Exit with 1 for warnings and unknowns too
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Change a threshold, e.g. remote_from=0.4; can be repeated
-    #[arg(long = "threshold", value_name = "NAME=VALUE", value_parser = threshold)]
-    pub(crate) thresholds: Vec<(String, f64)>,
     /// Print answers and findings as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -220,6 +217,9 @@ pub(crate) struct Watch {
     /// Make known events first, and mark signals that don't see them as unreliable; takes up to 3 s
     #[arg(long)]
     pub(crate) self_test: bool,
+    /// Change a threshold, e.g. remote_from=0.4; can be repeated
+    #[arg(long = "threshold", value_name = "NAME=VALUE", value_parser = threshold)]
+    pub(crate) thresholds: Vec<(String, f64)>,
     #[command(flatten)]
     pub(crate) nvml: Nvml,
     #[command(flatten)]

@@ -1,11 +1,13 @@
 //! What `numawatch check` answers: the four questions before a replica is added, then the other findings.
 
 use crate::finding::{Finding, Severity};
-use crate::findings::{Subject, View, findings};
+use crate::findings::{Past, Subject, View};
 use crate::list;
 use crate::policy::PolicyMode;
 use crate::process::Process;
 use crate::signal::SignalName;
+use crate::snapshot::Snapshot;
+use crate::thresholds::Thresholds;
 use serde::{Deserialize, Serialize};
 
 /// How a question was answered.
@@ -89,24 +91,35 @@ impl Report {
     }
 }
 
-/// Answers for each live process of the newest snapshot; `asked` are the pids that somebody named.
+/// Answers for each live process of the newest snapshot, whose conclusions were drawn with these thresholds; `asked` are
+/// the pids that somebody named, and `began` is the snapshot at which watching began.
 #[must_use]
-pub fn check(view: &View<'_>, asked: &[u32]) -> Report {
-    let findings = findings(view);
-    let alive = view.now.processes.iter().filter(|p| p.alive);
+pub fn check(
+    began: &Snapshot,
+    snapshot: &Snapshot,
+    thresholds: &Thresholds,
+    asked: &[u32],
+) -> Report {
+    let view = View {
+        now: snapshot,
+        past: &Past::default(),
+        thresholds,
+        cache_bytes: None,
+    };
+    let findings: Vec<Finding> = snapshot.all_findings().into_iter().cloned().collect();
+    let alive = snapshot.processes.iter().filter(|p| p.alive);
     let answers = alive
-        .flat_map(|process| four(view, process, &findings))
+        .flat_map(|process| four(&view, process, &findings))
         .collect();
     Report {
-        ended: ended(view, asked),
+        ended: ended(began, snapshot, asked),
         answers,
         findings,
     }
 }
 
-fn ended(view: &View<'_>, asked: &[u32]) -> Vec<Ended> {
-    let now = &view.now.processes;
-    let began = view.before.map_or(&[][..], |before| &before.processes);
+fn ended(began: &Snapshot, now: &Snapshot, asked: &[u32]) -> Vec<Ended> {
+    let (began, now) = (&began.processes, &now.processes);
     let is_there = |p: &&Process| {
         let same = |q: &Process| (q.pid, q.start_time) == (p.pid, p.start_time);
         now.iter().any(|q| q.alive && same(q))
@@ -194,15 +207,11 @@ fn remote_share(view: &View<'_>, process: &Process) -> Answer {
     let share = &process.remote_share;
     let (state, summary) = match share.value {
         None => {
-            let idle = Subject::new(view, process)
-                .cpu_time()
-                .is_some_and(|time| time.values().sum::<u64>() == 0);
-            let why = if idle {
-                "it used no CPU time while it was watched: check it under load"
-            } else {
-                "no hint touches, and no placement with CPU time to estimate from"
-            };
-            (State::Unknown, why.to_owned())
+            let why = process.verdict_reason.clone();
+            (
+                State::Unknown,
+                why.unwrap_or_else(|| "nothing tells".to_owned()),
+            )
         }
         Some(value) => {
             let state = if value >= t.remote_from {
@@ -299,7 +308,7 @@ fn pinned(subject: &Subject<'_>, process: &Process) -> Result<String, String> {
 mod tests {
     use super::*;
     use crate::findings::tests::{process, snapshot};
-    use crate::thresholds::Thresholds;
+    use crate::judge::Judge;
 
     fn answer(state: State) -> Answer {
         Answer {
@@ -328,14 +337,11 @@ mod tests {
     }
 
     fn checked(began: Vec<Process>, now: Vec<Process>, asked: &[u32]) -> Report {
-        let (began, now) = (snapshot(0, began), snapshot(10, now));
-        let view = View {
-            now: &now,
-            before: Some(&began),
-            thresholds: &Thresholds::default(),
-            cache_bytes: None,
-        };
-        check(&view, asked)
+        let (mut began, mut now) = (snapshot(0, began), snapshot(10, now));
+        let mut judge = Judge::default();
+        judge.judge(&mut began);
+        judge.judge(&mut now);
+        check(&began, &now, judge.thresholds(), asked)
     }
 
     #[test]
@@ -386,9 +392,8 @@ mod tests {
         let mut idle = process();
         idle.remote_share.value = None;
         let report = checked(vec![idle.clone()], vec![idle], &[]);
-        assert_eq!(
-            report.answers[0].summary,
-            "it used no CPU time while it was watched: check it under load"
-        );
+        let summary = &report.answers[0].summary;
+        let want = "it used no CPU time while it was watched: check it under load";
+        assert!(summary.ends_with(want), "{summary}");
     }
 }

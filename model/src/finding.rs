@@ -1,6 +1,7 @@
 //! What a finding is: a conclusion with its evidence, and what to do about it.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// One conclusion about a process or the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +36,37 @@ pub enum Severity {
     Fail,
 }
 
+impl Severity {
+    /// The word in JSON and in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+
+    /// The word on screens, as `check` has it.
+    #[must_use]
+    pub const fn mark(self) -> &'static str {
+        match self {
+            Self::Info => "INFO",
+            Self::Warn => "WARN",
+            Self::Fail => "FAIL",
+        }
+    }
+}
+
+/// A finding that was raised before and is not any more.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Cleared {
+    /// [`Finding::id`].
+    pub id: String,
+    /// How bad it was; where it has become worse or better meanwhile, the finding is there with another one.
+    pub severity: Severity,
+}
+
 /// How sure a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -45,6 +77,18 @@ pub enum Confidence {
     Medium,
     /// Measured.
     High,
+}
+
+impl Confidence {
+    /// The word in JSON and on screens.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
 }
 
 /// A number that a finding rests on.
@@ -58,4 +102,77 @@ pub struct Evidence {
     pub unit: String,
     /// Where it is from: `move_pages`, `sched`, `/proc/PID/status`.
     pub source: String,
+}
+
+/// For people: `resident on node 0 56.0 GiB (move_pages)`.
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            value,
+            unit,
+            source,
+        } = self;
+        write!(f, "{name} ")?;
+        match unit.as_str() {
+            "By" => bytes(*value, f)?,
+            "s" => write!(f, "{value:.2} s")?,
+            "1" if *value <= 1.0 => write!(f, "{:.1} %", value * 100.0)?,
+            "1" => write!(f, "{value:.0}")?,
+            unit => {
+                // `{page}/s` is told as `pages/s`, `{thread}` as `threads`.
+                let words = unit.trim_start_matches('{').replace('}', "s");
+                if value.fract() == 0.0 {
+                    write!(f, "{value:.0} {words}")?;
+                } else {
+                    write!(f, "{value:.1} {words}")?;
+                }
+            }
+        }
+        write!(f, " ({source})")
+    }
+}
+
+fn bytes(value: f64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let mut scaled = value / 1024.0;
+    let mut unit = 0;
+    while scaled >= 1023.95 && unit + 1 < units.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    write!(
+        f,
+        "{scaled:.1} {}",
+        units.get(unit).copied().unwrap_or_default()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_is_told_in_people_s_units() {
+        for (value, unit, want) in [
+            (0.0, "By", "0.0 KiB"),
+            (268_435_456.0, "By", "256.0 MiB"),
+            (1_073_741_823.0, "By", "1.0 GiB"),
+            (60_129_542_144.0, "By", "56.0 GiB"),
+            (1.234, "s", "1.23 s"),
+            (0.714, "1", "71.4 %"),
+            (2.0, "1", "2"),
+            (3.0, "{thread}", "3 threads"),
+            (1.0, "{thread}", "1 threads"),
+            (48.25, "{move}/s", "48.2 moves/s"),
+        ] {
+            let evidence = Evidence {
+                name: "x".to_owned(),
+                value,
+                unit: unit.to_owned(),
+                source: "src".to_owned(),
+            };
+            assert_eq!(evidence.to_string(), format!("x {want} (src)"));
+        }
+    }
 }

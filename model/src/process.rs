@@ -3,6 +3,7 @@
 //! Counters only grow while a process is tracked. `None` means that no signal gave the number; it is never a zero.
 
 use crate::devices::DeviceUse;
+use crate::finding::{Cleared, Finding};
 use crate::mapping::MemoryClass;
 use crate::policy::{OwnPolicy, Placing};
 use crate::time::Timestamp;
@@ -73,6 +74,15 @@ pub struct Process {
     pub remote_share: RemoteShare,
     /// The conclusion, derived from `remote_share`.
     pub verdict: Verdict,
+    /// Why it is unknown; `None` where it is not.
+    #[serde(default)]
+    pub verdict_reason: Option<String>,
+    /// What is wrong with it and what to do, the worst first; none of a process that has ended.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+    /// What was found while it was tracked, and is not any more.
+    #[serde(default)]
+    pub findings_cleared: Vec<Cleared>,
     /// GPUs and other devices that it uses, by label.
     #[serde(default)]
     pub devices: Vec<DeviceUse>,

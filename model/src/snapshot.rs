@@ -1,5 +1,6 @@
 //! Everything that is known at one tick; the JSON document is this, serialized.
 
+use crate::finding::{Cleared, Finding};
 use crate::process::Process;
 use crate::signal::{Signal, SignalName};
 use crate::time::Timestamp;
@@ -28,6 +29,12 @@ pub struct Snapshot {
     pub coverage: Coverage,
     /// Tracked processes, ascending by pid.
     pub processes: Vec<Process>,
+    /// What is to be known of the machine itself, the worst first; each process has its own.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+    /// What was found of the machine, and is not any more.
+    #[serde(default)]
+    pub findings_cleared: Vec<Cleared>,
 }
 
 impl Snapshot {
@@ -35,6 +42,15 @@ impl Snapshot {
     #[must_use]
     pub fn signal(&self, name: SignalName) -> Option<&Signal> {
         self.signals.iter().find(|s| s.name == name)
+    }
+
+    /// The findings on the machine and on every process: the worst first, then by process and id.
+    #[must_use]
+    pub fn all_findings(&self) -> Vec<&Finding> {
+        let of_processes = self.processes.iter().flat_map(|p| &p.findings);
+        let mut all: Vec<&Finding> = of_processes.chain(&self.findings).collect();
+        all.sort_by(|a, b| a.order(b));
+        all
     }
 }
 

@@ -13,6 +13,8 @@ pub struct Thresholds {
     pub mixed_from: f64,
     /// Pages of 4 KiB below which nothing is concluded.
     pub evidence_pages: u64,
+    /// Seconds below which no rate is concluded from.
+    pub evidence_seconds: f64,
     /// Moves of a process's threads between sockets, a second, from which they wander.
     pub moves_per_second: f64,
     /// Share of its CPU time that a process spends in scanning for NUMA balancing, from which that is dear.
@@ -58,6 +60,7 @@ impl Default for Thresholds {
             remote_from: REMOTE_FROM,
             mixed_from: MIXED_FROM,
             evidence_pages: EVIDENCE_PAGES,
+            evidence_seconds: 1.0,
             moves_per_second: 1.0,
             scan_share: 0.05,
             to_and_fro_per_second: 100.0,

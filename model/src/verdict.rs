@@ -3,6 +3,7 @@
 use crate::locality::Locality;
 use crate::process::{ByNode, TouchCounter};
 use crate::signal::SignalState;
+use crate::thresholds::Thresholds;
 use crate::topology::Topology;
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +68,7 @@ pub struct RemoteShare {
 }
 
 /// One process's growth over the window.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Evidence<'a> {
     /// Hint touches within the window.
     pub hint: Option<&'a TouchCounter>,
@@ -79,6 +80,21 @@ pub struct Evidence<'a> {
     pub placement_bytes_by_node: Option<&'a ByNode>,
     /// Seconds.
     pub window_s: f64,
+    /// Pages of 4 KiB below which nothing is concluded.
+    pub least_pages: u64,
+}
+
+impl Default for Evidence<'_> {
+    fn default() -> Self {
+        Self {
+            hint: None,
+            hint_is_share: false,
+            cpu_time_ns_by_node: None,
+            placement_bytes_by_node: None,
+            window_s: 0.0,
+            least_pages: EVIDENCE_PAGES,
+        }
+    }
 }
 
 /// The remote share by the best signal that has evidence.
@@ -95,7 +111,7 @@ fn from_hint(evidence: &Evidence<'_>) -> Option<RemoteShare> {
     let unknown = hint.unknown_node_pages.unwrap_or(0);
     let remote = hint.same_socket_pages? + hint.cross_socket_pages? + unknown;
     let pages = hint.local_pages? + remote;
-    (pages >= EVIDENCE_PAGES).then(|| RemoteShare {
+    (pages >= evidence.least_pages).then(|| RemoteShare {
         value: Some(remote as f64 / pages as f64),
         signal: Some(ShareSignal::Hint),
         window_s: Some(evidence.window_s),
@@ -110,7 +126,7 @@ fn estimate(evidence: &Evidence<'_>, topology: &Topology) -> Option<RemoteShare>
     let cpu_total: u64 = cpu.values().sum();
     let memory_total: u64 = memory.values().sum();
     let pages = memory_total / 4096;
-    if cpu_total == 0 || pages < EVIDENCE_PAGES {
+    if cpu_total == 0 || pages < evidence.least_pages {
         return None;
     }
     let mut local = 0.0;
@@ -131,10 +147,10 @@ fn estimate(evidence: &Evidence<'_>, topology: &Topology) -> Option<RemoteShare>
 
 /// The verdict on a remote share.
 #[must_use]
-pub fn verdict(share: &RemoteShare) -> Verdict {
+pub fn verdict(share: &RemoteShare, thresholds: &Thresholds) -> Verdict {
     match share.value {
-        Some(v) if v >= REMOTE_FROM => Verdict::Remote,
-        Some(v) if v >= MIXED_FROM => Verdict::Mixed,
+        Some(v) if v >= thresholds.remote_from => Verdict::Remote,
+        Some(v) if v >= thresholds.mixed_from => Verdict::Mixed,
         Some(_) => Verdict::Local,
         None => Verdict::Unknown,
     }
@@ -193,8 +209,38 @@ mod tests {
                 ..Evidence::default()
             };
             let share = remote_share(&evidence, &two_nodes());
-            assert_eq!(verdict(&share), want, "{local} local, {cross} cross-socket");
+            let verdict = verdict(&share, &Thresholds::default());
+            assert_eq!(verdict, want, "{local} local, {cross} cross-socket");
         }
+    }
+
+    #[test]
+    fn where_the_lines_are_drawn_can_be_changed() {
+        let stricter = Thresholds {
+            remote_from: 0.2,
+            mixed_from: 0.05,
+            ..Thresholds::default()
+        };
+        for (value, want) in [
+            (Some(0.04), Verdict::Local),
+            (Some(0.05), Verdict::Mixed),
+            (Some(0.2), Verdict::Remote),
+            (None, Verdict::Unknown),
+        ] {
+            let share = RemoteShare {
+                value,
+                ..RemoteShare::default()
+            };
+            assert_eq!(verdict(&share, &stricter), want, "{value:?}");
+        }
+        let counter = hint(0, 63);
+        let evidence = Evidence {
+            hint: Some(&counter),
+            hint_is_share: true,
+            least_pages: 63,
+            ..Evidence::default()
+        };
+        assert_eq!(remote_share(&evidence, &two_nodes()).pages, Some(63));
     }
 
     #[test]
@@ -209,7 +255,7 @@ mod tests {
             ..Evidence::default()
         };
         let share = remote_share(&evidence, &two_nodes());
-        assert_eq!(verdict(&share), Verdict::Remote);
+        assert_eq!(verdict(&share, &Thresholds::default()), Verdict::Remote);
     }
 
     #[test]

@@ -5,16 +5,24 @@
 )]
 
 use model::check::{Report, State};
+use model::finding::Finding;
+use model::snapshot::Snapshot;
+use model::verdict::Verdict;
 use std::process::{Command, Output, Stdio};
 use tests::built::numawatch;
 use tests::process::Running;
 
 /// A process that sleeps, checked for half a second.
 fn check(arguments: &[&str]) -> Output {
+    watch("check", arguments)
+}
+
+/// The same by any command.
+fn watch(command: &str, arguments: &[&str]) -> Output {
     let mut sleeper = Command::new("sleep").arg("600").spawn().expect("sleep");
     let output = Command::new(numawatch())
         .args([
-            "check",
+            command,
             "--for",
             "500ms",
             "--pid",
@@ -45,6 +53,34 @@ fn four_questions_are_answered_and_what_is_unknown_does_not_fail() {
     // A process that slept has given no evidence.
     assert_eq!(report.answers[0].state, State::Unknown);
     assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_snapshot_says_what_check_says_of_the_same_process() {
+    let report: Report = serde_json::from_slice(&check(&["--json"]).stdout).expect("a report");
+    let output = watch("snapshot", &["--json"]);
+    let snapshot: Snapshot = serde_json::from_slice(&output.stdout).expect("a snapshot");
+    let ids =
+        |findings: &[&Finding]| -> Vec<String> { findings.iter().map(|f| f.id.clone()).collect() };
+    let of_check: Vec<&Finding> = report.findings.iter().collect();
+    assert_eq!(ids(&snapshot.all_findings()), ids(&of_check));
+    let process = &snapshot.processes[0];
+    assert_eq!(process.verdict, Verdict::Unknown);
+    let why = process.verdict_reason.as_deref().expect("a reason");
+    assert!(why.contains("it used no CPU"), "{why}");
+    assert_eq!(report.answers[0].summary, why);
+}
+
+#[test]
+fn a_threshold_holds_for_every_command_that_watches() {
+    let output = watch(
+        "snapshot",
+        &["--json", "--threshold", "evidence_pages=1000000000"],
+    );
+    let snapshot: Snapshot = serde_json::from_slice(&output.stdout).expect("a snapshot");
+    let why = snapshot.processes[0].verdict_reason.as_deref();
+    let why = why.expect("a reason");
+    assert!(why.contains("pages are resident"), "{why}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
     reason = "a helper that cannot go on fails its test"
 )]
 
+use model::snapshot::Snapshot;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use tests::built::{NOBODY, PublicCopy, numawatch};
@@ -140,6 +141,55 @@ fn enter_shows_the_process_s_threads() {
     terminal.wait_until("showing threads", |screen| {
         screen.contents().to_lowercase().contains("thread")
     });
+}
+
+#[test]
+fn f_shows_the_findings_that_a_snapshot_has_and_enter_the_process_s_own() {
+    let (_running, pid) = workload();
+    let output = Command::new(numawatch())
+        .args([
+            "snapshot",
+            "--json",
+            "--for",
+            "500ms",
+            "--pid",
+            &pid.to_string(),
+        ])
+        .output()
+        .expect("numawatch starts");
+    let snapshot: Snapshot = serde_json::from_slice(&output.stdout).expect("a snapshot");
+    let mut terminal = dashboard(pid, 160, 50);
+    shows(&mut terminal, &format!("▸ {pid}"));
+    terminal.press("f");
+    shows(&mut terminal, "── no finding ─");
+    let of_process = &snapshot.processes[0].findings;
+    // One that nothing is wrong with is named below, with its verdict.
+    shows(&mut terminal, &format!("{pid} - workload, "));
+    for finding in snapshot.all_findings() {
+        shows(&mut terminal, &finding.id);
+    }
+    terminal.press("\x1b");
+    shows(&mut terminal, &format!("▸ {pid}"));
+    terminal.press("\r");
+    shows(&mut terminal, "by node");
+    let heading = match of_process.len() {
+        0 => "── no finding ─".to_owned(),
+        1 => "── 1 finding ─".to_owned(),
+        n => format!("── {n} findings ─"),
+    };
+    shows(&mut terminal, &heading);
+}
+
+#[test]
+fn t_shows_the_machine() {
+    let (_running, pid) = workload();
+    let mut terminal = dashboard(pid, 160, 50);
+    shows(&mut terminal, &format!("▸ {pid}"));
+    terminal.press("t");
+    shows(&mut terminal, "█ node 0 ");
+    shows(&mut terminal, "CPUs 0");
+    terminal.press("q");
+    assert_eq!(terminal.wait().code(), Some(0), "{}", terminal.text());
 }
 
 #[test]

@@ -1,18 +1,14 @@
 //! `numawatch check`: is each process near its GPU and its memory, why not, and what to type.
 
-use super::{runtime, sampler, span};
+use super::span::Span;
+use super::{runtime, span};
 use crate::cli::Check as Options;
 use crate::doctor::text::wrapped;
-use crate::host::cache::read_largest_cache;
-use crate::host::placement::read_placement;
-use crate::host::process::ProcessDir;
-use crate::host::root::Root;
 use crate::logging;
-use anyhow::{Context, Result, anyhow, ensure};
+use crate::sampler::{self, NumaMaps};
+use anyhow::Result;
 use model::check::{Report, State, check};
-use model::finding::{Evidence, Finding, Severity};
-use model::findings::View;
-use model::policy::OwnPolicy;
+use model::finding::Finding;
 use model::process::Process;
 use model::snapshot::Snapshot;
 use model::thresholds::Thresholds;
@@ -32,25 +28,18 @@ struct Document<'a> {
 
 pub(super) fn run(options: &Options) -> Result<ExitCode> {
     logging::to_stderr();
-    let thresholds = thresholds(&options.thresholds)?;
-    let root = Root::system();
-    let mut sampler = sampler(&options.watch, false)?;
+    let mut sampler = sampler::start(sampler::Options {
+        numa_maps: NumaMaps::Policies,
+        ..super::options(&options.watch, false)?
+    })?;
+    let thresholds = *sampler.thresholds();
     let watched = span::watch(&mut sampler, options.span, options.watch.interval);
-    let mut span = runtime()?.block_on(watched)?;
-    for process in span.last.processes.iter_mut().filter(|p| p.alive) {
-        process.placement.own_policies = read_own_policies(&root, process);
-    }
-    let view = View {
-        now: &span.last,
-        before: Some(&span.first),
-        thresholds: &thresholds,
-        cache_bytes: read_largest_cache(&root),
-    };
-    let report = check(&view, &options.watch.pids);
+    let Span { first, last } = runtime()?.block_on(watched)?;
+    let report = check(&first, &last, &thresholds, &options.watch.pids);
     let mut out = std::io::stdout().lock();
     if options.json {
         let document = Document {
-            schema_version: span.last.schema_version,
+            schema_version: last.schema_version,
             state: report.worst(),
             thresholds: &thresholds,
             report: &report,
@@ -58,18 +47,10 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         serde_json::to_writer_pretty(&mut out, &document).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {
-        out.write_all(text(&report, &span.last).as_bytes())?;
+        out.write_all(text(&report, &last).as_bytes())?;
     }
     out.flush()?;
     Ok(exit(report.worst(), options.strict))
-}
-
-/// The policies of a process's mappings; `None` where they can't be read, or the process has ended.
-fn read_own_policies(root: &Root, process: &Process) -> Option<Vec<OwnPolicy>> {
-    let dir = ProcessDir::open(root, process.pid).ok()?;
-    let same = dir.stat().ok()?.start_time == process.start_time;
-    let sum = same.then(|| read_placement(&dir))?.ok()??;
-    Some(sum.own_policies())
 }
 
 /// A failure is 1; what may cost, or isn't known, only if asked to be strict.
@@ -79,29 +60,6 @@ fn exit(worst: State, strict: bool) -> ExitCode {
         State::Warn | State::Unknown if strict => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
     }
-}
-
-/// The defaults, changed by `NAME=VALUE`s.
-fn thresholds(changes: &[(String, f64)]) -> Result<Thresholds> {
-    let mut values = serde_json::to_value(Thresholds::default())?;
-    for (name, value) in changes {
-        // An integer's threshold is read as one.
-        let whole = values.get(name).is_some_and(serde_json::Value::is_u64);
-        ensure!(
-            !whole || value.fract() == 0.0,
-            "--threshold: {name} is a whole number, and not {value}"
-        );
-        values[name] = if whole {
-            serde_json::from_str(&format!("{value}"))?
-        } else {
-            (*value).into()
-        };
-    }
-    let thresholds: Thresholds = serde_json::from_value(values).context("--threshold")?;
-    thresholds
-        .check()
-        .map_err(|why| anyhow!("--threshold: {why}"))?;
-    Ok(thresholds)
 }
 
 fn text(report: &Report, snapshot: &Snapshot) -> String {
@@ -161,17 +119,13 @@ fn of(report: &Report, pid: Option<u32>) -> impl Iterator<Item = &Finding> {
 }
 
 fn told(finding: &Finding) -> String {
-    let mark = match finding.severity {
-        Severity::Info => "INFO",
-        Severity::Warn => "WARN",
-        Severity::Fail => "FAIL",
-    };
+    let mark = finding.severity.mark();
     let mut text = wrapped(
         &format!("  {mark:<7}  "),
         &format!("{}: {}", finding.id, finding.summary),
         11,
     );
-    let evidence: Vec<String> = finding.evidence.iter().map(number).collect();
+    let evidence: Vec<String> = finding.evidence.iter().map(ToString::to_string).collect();
     if !evidence.is_empty() {
         text.push_str(&wrapped("           seen:    ", &evidence.join("; "), 20));
     }
@@ -183,55 +137,9 @@ fn told(finding: &Finding) -> String {
     text
 }
 
-fn number(evidence: &Evidence) -> String {
-    let value = match evidence.unit.as_str() {
-        "By" => format!("{:.1} MiB", evidence.value / f64::from(1 << 20)),
-        "s" => format!("{:.2} s", evidence.value),
-        "1" if evidence.value <= 1.0 => format!("{:.1} %", evidence.value * 100.0),
-        "1" => format!("{:.0}", evidence.value),
-        unit => format!(
-            "{:.1} {}",
-            evidence.value,
-            unit.trim_matches(['{', '}']).replace("}/", "s/")
-        ),
-    };
-    format!("{} {value} ({})", evidence.name, evidence.source)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_threshold_is_changed_by_its_name() {
-        let changed = thresholds(&[
-            ("remote_from".into(), 0.4),
-            ("evidence_pages".into(), 128.0),
-        ])
-        .unwrap();
-        assert!((changed.remote_from - 0.4).abs() < f64::EPSILON);
-        assert_eq!(changed.evidence_pages, 128);
-    }
-
-    #[test]
-    fn an_unknown_threshold_is_refused_by_name() {
-        let error = thresholds(&[("remote".into(), 0.4)]).unwrap_err();
-        assert!(
-            format!("{error:#}").contains("unknown field `remote`"),
-            "{error:#}"
-        );
-    }
-
-    #[test]
-    fn what_cannot_be_meant_is_refused_in_words() {
-        for (name, value, words) in [
-            ("evidence_pages", 1.5, "is a whole number"),
-            ("free_share", 7.0, "is a share"),
-        ] {
-            let error = thresholds(&[(name.into(), value)]).unwrap_err();
-            assert!(format!("{error:#}").contains(words), "{error:#}");
-        }
-    }
 
     #[test]
     fn only_a_failure_fails_unless_strict() {

@@ -8,10 +8,11 @@ use crate::engines::selection::Selection;
 use crate::host::process::own_pid;
 use crate::host::root::Root;
 use crate::logging;
-use crate::sampler::{self, Sampler};
+use crate::sampler::{self, NumaMaps, Sampler};
 use anyhow::Result;
 use model::selftest;
 use model::signal::{Signal, SignalName};
+use model::thresholds::Thresholds;
 use serde::Serialize;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -34,7 +35,8 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         selection: Selection::new(vec![own_pid(&root)], None, false)?,
         attach: options.probes.options()?,
         keep_ended: false,
-        exact: false,
+        numa_maps: NumaMaps::Unread,
+        thresholds: Thresholds::default(),
         self_test: options.self_test,
         nvml: None,
     });

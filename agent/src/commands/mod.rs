@@ -9,13 +9,14 @@ mod placement;
 mod snapshot;
 mod span;
 mod table;
+mod thresholds;
 mod topo;
 mod tui;
 
 use crate::cli::{Cli, Command, Watch};
 use crate::host::root::Root;
 use crate::logging;
-use crate::sampler::{self, Refused, Sampler};
+use crate::sampler::{self, NumaMaps, Refused, Sampler};
 use crate::selftest;
 use anyhow::{Context, Result};
 use std::process::ExitCode;
@@ -54,7 +55,8 @@ fn options(watch: &Watch, keep_ended: bool) -> Result<sampler::Options> {
         keep_ended,
         self_test: watch.self_test,
         nvml: watch.nvml.path.clone(),
-        exact: false,
+        numa_maps: NumaMaps::Unread,
+        thresholds: thresholds::thresholds(&watch.thresholds)?,
     })
 }
 

@@ -3,15 +3,20 @@
 use super::{runtime, span, table};
 use crate::cli::Snapshot as Options;
 use crate::logging;
-use crate::sampler;
+use crate::sampler::{self, NumaMaps};
 use anyhow::Result;
 use std::io::Write;
 use std::process::ExitCode;
 
 pub(super) fn run(options: &Options) -> Result<ExitCode> {
     logging::to_stderr();
+    let numa_maps = if options.exact {
+        NumaMaps::Placement
+    } else {
+        NumaMaps::Unread
+    };
     let mut sampler = sampler::start(sampler::Options {
-        exact: options.exact,
+        numa_maps,
         ..super::options(&options.watch, true)?
     })?;
     let watched = span::watch(&mut sampler, options.span, options.watch.interval);

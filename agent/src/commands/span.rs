@@ -13,7 +13,8 @@ pub(super) struct Span {
     pub(super) last: Snapshot,
 }
 
-/// Ticks until the time is over or a signal comes; the ticks in between follow processes that come and go.
+/// Ticks until the time is over or a signal comes. The ticks in between follow processes that come and go, and what is
+/// concluded at the end rests on them too.
 pub(super) async fn watch(
     sampler: &mut Sampler,
     span: Duration,

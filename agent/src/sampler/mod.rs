@@ -16,6 +16,7 @@ mod watched;
 
 use crate::engines::scan::{Found, Scanner};
 use crate::engines::selection::{Selection, Why};
+use crate::host::cache::read_largest_cache;
 use crate::host::cpu_time::{CpuTime, busy_by_node, read_cpu_times};
 use crate::host::kernel::{read_host, read_numa_balancing};
 use crate::host::own_bpf::OwnBpf;
@@ -39,18 +40,32 @@ pub(crate) use counting::Refused;
 use counting::{Counting, all_under_balancing};
 use devices::Devices;
 use model::cost::probes_time_ns;
+use model::judge::Judge;
 use model::process::Process;
 use model::selftest::Report;
 use model::signal::{Signal, SignalName};
 use model::snapshot::{AgentCost, Host, Lost, SCHEMA_VERSION, Snapshot};
+use model::thresholds::Thresholds;
 use model::time::Timestamp;
 use model::topology::Topology;
-use placement::Placements;
+use placement::{Placements, read_own_policies};
 use probe_runs::probe_runs;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use watched::Watched;
+
+/// What is read of `numa_maps`, at the end of a span only: the kernel looks at every page to write it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum NumaMaps {
+    /// Nothing.
+    #[default]
+    Unread,
+    /// The policies of mappings.
+    Policies,
+    /// The placement, exactly.
+    Placement,
+}
 
 /// What a sampler is asked for.
 pub(crate) struct Options {
@@ -66,8 +81,10 @@ pub(crate) struct Options {
     pub(crate) self_test: bool,
     /// NVIDIA's library, when it is another than the driver's.
     pub(crate) nvml: Option<PathBuf>,
-    /// Look at every page for the placement, at the end: `numa_maps`.
-    pub(crate) exact: bool,
+    /// What is read of `numa_maps` at the end.
+    pub(crate) numa_maps: NumaMaps,
+    /// From when on a number is worth a word.
+    pub(crate) thresholds: Thresholds,
 }
 
 /// See the module's doc.
@@ -102,6 +119,8 @@ pub(crate) struct Sampler {
     /// Processes that should be watched and found no room.
     unwatched: u64,
     cpu_times: BTreeMap<u32, CpuTime>,
+    judge: Judge,
+    own_policies: bool,
 }
 
 impl Sampler {
@@ -120,7 +139,7 @@ impl Sampler {
             refused,
         } = Counting::start(&root, &topology, &slots, &options.attach)?;
         let find = placement::Options {
-            exact: options.exact,
+            exact: options.numa_maps == NumaMaps::Placement,
             broken: options.attach.broken.contains(&SignalName::Placement),
             off: options.attach.forced.get(&SignalName::Placement) == Some(&None),
         };
@@ -154,6 +173,8 @@ impl Sampler {
             ancestors: ancestors(&root),
             asked: HashMap::new(),
             unwatched: 0,
+            own_policies: options.numa_maps == NumaMaps::Policies,
+            judge: Judge::new(options.thresholds, read_largest_cache(&root)),
             keep_ended: options.keep_ended,
             ledger: Ledger::default(),
             watched: BTreeMap::new(),
@@ -191,16 +212,28 @@ impl Sampler {
         self.refused.as_ref()
     }
 
+    /// From when on a number is worth a word.
+    pub(crate) fn thresholds(&self) -> &Thresholds {
+        self.judge.thresholds()
+    }
+
     /// What the self-test found, when it was asked for.
     pub(crate) fn self_test(&self) -> Option<&Report> {
         self.self_test.as_ref()
     }
 
-    /// Takes a snapshot.
+    /// Takes a snapshot, and draws the conclusions.
     ///
     /// # Errors
     /// If the host's own files or the kernel side's maps can't be read; a process that ends is no error.
     pub(crate) fn tick(&mut self) -> Result<Snapshot> {
+        let mut snapshot = self.take()?;
+        self.judge.judge(&mut snapshot);
+        Ok(snapshot)
+    }
+
+    /// What is there, without conclusions.
+    fn take(&mut self) -> Result<Snapshot> {
         let happened = self.source.news();
         self.follow(&happened)?;
         for process in self.watched.values_mut() {
@@ -225,8 +258,11 @@ impl Sampler {
                 &mut self.ledger,
                 &meaning,
                 placement,
-                self.host.numa_balancing,
                 now,
+                (
+                    self.host.numa_balancing,
+                    self.judge.thresholds().evidence_pages,
+                ),
             ));
         }
         self.devices.add(&mut topology, &mut processes);
@@ -263,6 +299,8 @@ impl Sampler {
             signals,
             coverage,
             processes,
+            findings: Vec::new(),
+            findings_cleared: Vec::new(),
         })
     }
 
@@ -275,13 +313,19 @@ impl Sampler {
         let busy = self.tick()?.topology;
         self.placements.settle();
         let ended = std::mem::take(&mut self.ended);
-        let mut snapshot = self.tick()?;
+        let mut snapshot = self.take()?;
         // The time since the tick above is too short for ticks of the kernel's clock.
         for node in &mut snapshot.topology.nodes {
             node.cpu_busy = busy.node(node.id).and_then(|node| node.cpu_busy);
         }
+        if self.own_policies {
+            for process in snapshot.processes.iter_mut().filter(|p| p.alive) {
+                process.placement.own_policies = read_own_policies(&self.root, process);
+            }
+        }
         snapshot.processes.extend(ended);
         snapshot.processes.sort_by_key(|p| (p.pid, p.start_time));
+        self.judge.judge(&mut snapshot);
         Ok(snapshot)
     }
 

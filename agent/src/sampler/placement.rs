@@ -10,7 +10,8 @@ use crate::host::process::ProcessDir;
 use crate::host::root::Root;
 use crate::selftest::sys::cpu_time_ns;
 use anyhow::{Context, Result};
-use model::process::Placement;
+use model::policy::OwnPolicy;
+use model::process::{Placement, Process};
 use model::signal::{Mechanism, Signal, SignalName, SignalState};
 use model::time::Timestamp;
 use std::collections::HashMap;
@@ -251,6 +252,14 @@ fn exactly(root: &Root, (pid, start_time): Id, broken: bool) -> Placement {
         sum.map(|sum| sum.into_placement(Timestamp(SystemTime::now())))
     });
     told(sum)
+}
+
+/// The policies of a process's mappings; `None` where they can't be read, or the process has ended.
+pub(super) fn read_own_policies(root: &Root, process: &Process) -> Option<Vec<OwnPolicy>> {
+    let dir = ProcessDir::open(root, process.pid).ok()?;
+    let same = dir.stat().ok()?.start_time == process.start_time;
+    let sum = same.then(|| read_placement(&dir))?.ok()??;
+    Some(sum.own_policies())
 }
 
 fn told(found: Result<Option<Placement>, Error>) -> Placement {

@@ -11,7 +11,7 @@ use agent_ebpf::Tracked;
 use model::process::{Pinned, Placement, Process, Thread};
 use model::signal::{SignalName, SignalState};
 use model::time::Timestamp;
-use model::verdict::{self, Evidence};
+use model::verdict::{self, Evidence, Verdict};
 use model::window::{Sample, Window};
 use std::collections::BTreeMap;
 
@@ -223,8 +223,8 @@ impl Watched {
         ledger: &mut Ledger,
         meaning: &Meaning<'_>,
         placement: Placement,
-        numa_balancing: Option<u32>,
         now_ns: u64,
+        (numa_balancing, least_pages): (Option<u32>, u64),
     ) -> Process {
         let threads = self.thread_reports(ledger, meaning);
         let account = ledger.process(self.cookie);
@@ -258,6 +258,7 @@ impl Watched {
                 .as_ref()
                 .filter(|_| meaning.trusts(SignalName::Placement)),
             window_s: growth.window_s,
+            least_pages,
         };
         let remote_share = verdict::remote_share(&evidence, meaning.topology);
         let detected = self.detected.as_ref();
@@ -285,7 +286,11 @@ impl Watched {
                 ..self.pinned.clone()
             },
             driver_allocated_pages: meaning.driver_allocated(&account.by_node),
-            verdict: verdict::verdict(&remote_share),
+            // Drawn once all of the snapshot is known.
+            verdict: Verdict::Unknown,
+            verdict_reason: None,
+            findings: Vec::new(),
+            findings_cleared: Vec::new(),
             remote_share,
             placement,
             resident_bytes: self.resident_bytes(),

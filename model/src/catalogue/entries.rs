@@ -1,13 +1,11 @@
-//! Every metric: the table, and how each one is read from a snapshot.
+//! Every metric: what it is called, what it means, and which points it has.
 
+use super::points::{by_class, by_node, findings, moves, one, remote_share, seconds, touches};
 use super::{
-    Attribute, AttributeValue, Getter, Instrument, LOCALITY, LOCALITY_UNKNOWN, MEMORY_CLASS,
-    Metric, NODE_ID, Number, Point, REMOTE_SHARE_SIGNAL, Stability, Value,
+    Attribute, FINDING_ID, FINDING_SEVERITY, Getter, Instrument, LOCALITY, LOCALITY_UNKNOWN,
+    MEMORY_CLASS, Metric, NODE_ID, Number, REMOTE_SHARE_SIGNAL, Stability, Value,
 };
-use crate::locality::Locality;
-use crate::mapping::MemoryClass;
-use crate::process::{ByNode, Placement, Process, TouchCounter};
-use crate::verdict::ShareSignal;
+use crate::findings::IDS;
 
 const LOCALITIES: &[&str] = &["local", "same-socket", "cross-socket", LOCALITY_UNKNOWN];
 
@@ -17,6 +15,19 @@ const TOUCH_LOCALITY: Attribute = Attribute {
     description: "from the CPU that touched to the page; `unknown` where the kernel told no node. \
                   The sum is all pages",
 };
+
+const FINDING: [Attribute; 2] = [
+    Attribute {
+        name: FINDING_ID,
+        values: IDS,
+        description: "which finding: [findings.md](findings.md)",
+    },
+    Attribute {
+        name: FINDING_SEVERITY,
+        values: &["info", "warn", "fail"],
+        description: "how bad it is",
+    },
+];
 
 /// Every metric, in the order in which documents list them.
 pub static METRICS: &[Metric] = &[
@@ -115,6 +126,61 @@ pub static METRICS: &[Metric] = &[
         getter: Getter::Process(|_, process| one(process.placement.coverage.map(Value::Float))),
     },
     Metric {
+        name: "numawatch.process.pinned.usage",
+        unit: "By",
+        instrument: Instrument::UpDownCounter,
+        number: Number::Integer,
+        description: "Memory of the process that is pinned for devices, as their drivers account for it; some don't.",
+        attributes: &[],
+        stability: Stability::Development,
+        getter: Getter::Process(|_, process| one(process.pinned.bytes.map(Value::Integer))),
+    },
+    Metric {
+        name: "numawatch.process.locked.usage",
+        unit: "By",
+        instrument: Instrument::UpDownCounter,
+        number: Number::Integer,
+        description: "Memory of the process that it has locked.",
+        attributes: &[],
+        stability: Stability::Development,
+        getter: Getter::Process(|_, process| one(process.pinned.locked_bytes.map(Value::Integer))),
+    },
+    Metric {
+        name: "numawatch.process.pins",
+        unit: "{page}",
+        instrument: Instrument::Counter,
+        number: Number::Integer,
+        description: "Pages of 4 KiB that the process pinned for long. What was unpinned is not taken off, and a page \
+                      whose node nothing tells is left out.",
+        attributes: &[Attribute {
+            name: NODE_ID,
+            values: &[],
+            description: "the node that holds the page",
+        }],
+        stability: Stability::Development,
+        getter: Getter::Process(|_, process| {
+            by_node(process.pinned.made.by_node.as_ref(), Value::Integer)
+        }),
+    },
+    Metric {
+        name: "numawatch.process.driver_allocations",
+        unit: "{page}",
+        instrument: Instrument::Counter,
+        number: Number::Integer,
+        description: "Pages of 4 KiB that a GPU or RDMA driver allocated for the process. What was freed is not taken \
+                      off, and a page whose node nothing tells is left out.",
+        attributes: &[Attribute {
+            name: NODE_ID,
+            values: &[],
+            description: "the node that holds the page",
+        }],
+        stability: Stability::Development,
+        getter: Getter::Process(|_, process| {
+            let pages = process.driver_allocated_pages.by_node.as_ref();
+            by_node(pages, Value::Integer)
+        }),
+    },
+    Metric {
         name: "numawatch.process.first_touches",
         unit: "{page}",
         instrument: Instrument::Counter,
@@ -186,7 +252,8 @@ pub static METRICS: &[Metric] = &[
         unit: "1",
         instrument: Instrument::Gauge,
         number: Number::Float,
-        description: "Share of the process's memory accesses that left the node, 0 to 1, over the last 30 s.",
+        description: "Share of the process's memory accesses that left the node, 0 to 1, over the last 30 s: what its verdict \
+                      stands on.",
         attributes: &[Attribute {
             name: REMOTE_SHARE_SIGNAL,
             values: &["hint", "estimate"],
@@ -195,6 +262,29 @@ pub static METRICS: &[Metric] = &[
         }],
         stability: Stability::Development,
         getter: Getter::Process(|_, process| remote_share(process)),
+    },
+    Metric {
+        name: "numawatch.process.finding.count",
+        unit: "{finding}",
+        instrument: Instrument::UpDownCounter,
+        number: Number::Integer,
+        description: "Findings on the process: 1 while it is there, and 0 once it has cleared. What was never found, or \
+                      could not be told, has no point.",
+        attributes: &FINDING,
+        stability: Stability::Development,
+        getter: Getter::Process(|_, process| {
+            findings(&process.findings, &process.findings_cleared)
+        }),
+    },
+    Metric {
+        name: "numawatch.host.finding.count",
+        unit: "{finding}",
+        instrument: Instrument::UpDownCounter,
+        number: Number::Integer,
+        description: "Findings on the machine itself: 1 while it is there, and 0 once it has cleared.",
+        attributes: &FINDING,
+        stability: Stability::Development,
+        getter: Getter::Host(|snapshot| findings(&snapshot.findings, &snapshot.findings_cleared)),
     },
     Metric {
         name: "numawatch.agent.cpu.time",
@@ -242,94 +332,3 @@ pub static METRICS: &[Metric] = &[
         getter: Getter::Host(|snapshot| one(snapshot.host.lost.events.map(Value::Integer))),
     },
 ];
-
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
-}
-
-fn one(value: Option<Value>) -> Vec<Point> {
-    value
-        .map(|value| Point {
-            attributes: Vec::new(),
-            value,
-        })
-        .into_iter()
-        .collect()
-}
-
-fn by_node(numbers: Option<&ByNode>, value: impl Fn(u64) -> Value) -> Vec<Point> {
-    numbers
-        .into_iter()
-        .flatten()
-        .map(|(node, number)| Point {
-            attributes: vec![(NODE_ID, AttributeValue::Integer(*node))],
-            value: value(*number),
-        })
-        .collect()
-}
-
-fn by_class(placement: &Placement) -> Vec<Point> {
-    let classes = placement.by_class.iter().flatten();
-    let of_class = |(class, numbers): (&MemoryClass, &ByNode)| {
-        let mut points = by_node(Some(numbers), Value::Integer);
-        for point in &mut points {
-            let word = AttributeValue::Text(class.as_str().into());
-            point.attributes.insert(0, (MEMORY_CLASS, word));
-        }
-        points
-    };
-    classes.flat_map(of_class).collect()
-}
-
-fn at(locality: &'static str, count: u64) -> Point {
-    Point {
-        attributes: vec![(LOCALITY, AttributeValue::Text(locality.into()))],
-        value: Value::Integer(count),
-    }
-}
-
-/// A point a known locality. Where a mechanism tells only the sum, all of it is of unknown locality.
-fn touches(counter: &TouchCounter) -> Vec<Point> {
-    let known = [
-        (Locality::Local, counter.local_pages),
-        (Locality::SameSocket, counter.same_socket_pages),
-        (Locality::CrossSocket, counter.cross_socket_pages),
-    ];
-    let sum: u64 = known.iter().filter_map(|(_, pages)| *pages).sum();
-    let unknown = counter
-        .unknown_node_pages
-        .or_else(|| counter.pages.and_then(|pages| pages.checked_sub(sum)));
-    known
-        .into_iter()
-        .filter_map(|(locality, pages)| Some(at(locality.as_str(), pages?)))
-        .chain(unknown.map(|pages| at(LOCALITY_UNKNOWN, pages)))
-        .collect()
-}
-
-fn moves(process: &Process) -> Vec<Point> {
-    let moves = &process.moves;
-    match (moves.total, moves.cross_socket) {
-        (Some(total), Some(cross)) => vec![
-            at(Locality::SameSocket.as_str(), total.saturating_sub(cross)),
-            at(Locality::CrossSocket.as_str(), cross),
-        ],
-        (Some(total), None) => vec![at(LOCALITY_UNKNOWN, total)],
-        (None, Some(cross)) => vec![at(Locality::CrossSocket.as_str(), cross)],
-        (None, None) => Vec::new(),
-    }
-}
-
-fn remote_share(process: &Process) -> Vec<Point> {
-    let share = &process.remote_share;
-    let (Some(value), Some(signal)) = (share.value, share.signal) else {
-        return Vec::new();
-    };
-    let signal = match signal {
-        ShareSignal::Hint => "hint",
-        ShareSignal::Estimate => "estimate",
-    };
-    vec![Point {
-        attributes: vec![(REMOTE_SHARE_SIGNAL, AttributeValue::Text(signal.into()))],
-        value: Value::Float(value),
-    }]
-}

@@ -5,6 +5,7 @@
 
 mod entries;
 mod markdown;
+mod points;
 
 pub use entries::METRICS;
 pub use markdown::to_markdown;
@@ -17,6 +18,10 @@ use std::borrow::Cow;
 pub const NODE_ID: &str = "numawatch.node.id";
 /// What memory holds: `weights`, `heap`, …
 pub const MEMORY_CLASS: &str = "numawatch.memory.class";
+/// Which finding: `memory-away-from-gpu`, …
+pub const FINDING_ID: &str = "numawatch.finding.id";
+/// How bad a finding is: `info`, `warn` or `fail`.
+pub const FINDING_SEVERITY: &str = "numawatch.finding.severity";
 /// How far a touch or a move went: `local`, `same-socket`, `cross-socket` or [`LOCALITY_UNKNOWN`].
 pub const LOCALITY: &str = "numawatch.locality";
 /// What a remote share was derived from: `hint` (measured) or `estimate`.
@@ -32,7 +37,8 @@ pub const LOCALITY_UNKNOWN: &str = "unknown";
 /// One metric: what it is called, what it means, and how it is read from a snapshot.
 #[derive(Debug)]
 pub struct Metric {
-    /// Dotted name; `numawatch.process.*` has a point a process, `numawatch.agent.*` one of the agent itself.
+    /// Dotted name; `numawatch.process.*` has a point a process, `numawatch.host.*` and `numawatch.agent.*` one of the machine
+    /// and of the agent itself.
     pub name: &'static str,
     /// UCUM: a base unit (`s`, `By`, `1`), or what is counted in braces (`{page}`).
     pub unit: &'static str,

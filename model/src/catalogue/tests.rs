@@ -1,6 +1,7 @@
 //! The catalogue's rules: names, sums, no point for what isn't known, and the document.
 
 use super::*;
+use crate::finding::{Cleared, Confidence, Finding, Severity};
 use crate::mapping::MemoryClass;
 use crate::policy::Placing;
 use crate::process::{
@@ -42,9 +43,32 @@ fn unknown_process() -> Process {
         placing: Placing::default(),
         remote_share: RemoteShare::default(),
         verdict: Verdict::Unknown,
+        verdict_reason: None,
+        findings: Vec::new(),
+        findings_cleared: Vec::new(),
         devices: Vec::new(),
         devices_reason: None,
         threads: Vec::new(),
+    }
+}
+
+fn finding() -> Finding {
+    Finding {
+        id: "memory-away-from-gpu".to_owned(),
+        pid: Some(42),
+        severity: Severity::Fail,
+        confidence: Confidence::High,
+        summary: String::new(),
+        evidence: Vec::new(),
+        advice: Vec::new(),
+        unless: String::new(),
+    }
+}
+
+fn cleared() -> Cleared {
+    Cleared {
+        id: "memory-away-from-gpu".to_owned(),
+        severity: Severity::Warn,
     }
 }
 
@@ -93,6 +117,20 @@ fn known_process() -> Process {
             signal: Some(ShareSignal::Estimate),
             ..RemoteShare::default()
         },
+        pinned: Pinned {
+            bytes: Some(1 << 20),
+            locked_bytes: Some(4096),
+            made: NodePages {
+                pages: Some(300),
+                by_node: Some(ByNode::from([(0, 256), (8, 44)])),
+            },
+        },
+        driver_allocated_pages: NodePages {
+            pages: Some(512),
+            by_node: Some(ByNode::from([(8, 512)])),
+        },
+        findings: vec![finding()],
+        findings_cleared: vec![cleared()],
         ..unknown_process()
     }
 }
@@ -107,6 +145,8 @@ fn snapshot(processes: Vec<Process>) -> Snapshot {
         signals: Vec::new(),
         coverage: Coverage::default(),
         processes,
+        findings: Vec::new(),
+        findings_cleared: Vec::new(),
     }
 }
 
@@ -179,6 +219,10 @@ fn every_point_has_the_documented_attributes_values_and_number() {
         events: Some(1),
         events_reason: None,
     };
+    snapshot.findings.push(Finding {
+        pid: None,
+        ..finding()
+    });
     for metric in METRICS {
         let points = metric.points(&snapshot, &snapshot.processes);
         assert!(!points.is_empty(), "{} has no point", metric.name);
@@ -297,6 +341,49 @@ fn memory_is_told_by_what_it_holds_and_how_sure_it_is() {
     assert_eq!(by(NODE_ID, &margin), integers(&[("0", 0), ("8", 4096)]));
     let coverage = points("numawatch.process.memory.coverage", known_process());
     assert_eq!(coverage[0].value, Value::Float(0.5));
+}
+
+#[test]
+fn a_finding_is_one_and_what_has_cleared_is_zero() {
+    let count = points("numawatch.process.finding.count", known_process());
+    let id = "memory-away-from-gpu";
+    assert_eq!(by(FINDING_ID, &count), integers(&[(id, 1), (id, 0)]));
+    assert_eq!(
+        by(FINDING_SEVERITY, &count),
+        integers(&[("fail", 1), ("warn", 0)])
+    );
+}
+
+#[test]
+fn the_machine_s_findings_are_its_own() {
+    let mut snapshot = snapshot(vec![known_process()]);
+    let count = metric("numawatch.host.finding.count").unwrap();
+    assert_eq!(count.points(&snapshot, &snapshot.processes), []);
+    snapshot.findings_cleared.push(Cleared {
+        id: "topology-is-hidden".to_owned(),
+        severity: Severity::Info,
+    });
+    assert_eq!(
+        by(FINDING_ID, &count.points(&snapshot, &snapshot.processes)),
+        integers(&[("topology-is-hidden", 0)])
+    );
+}
+
+#[test]
+fn memory_that_cannot_move_is_told_by_node() {
+    let of = |name| points(name, known_process());
+    assert_eq!(
+        by(NODE_ID, &of("numawatch.process.pins")),
+        integers(&[("0", 256), ("8", 44)])
+    );
+    assert_eq!(
+        by(NODE_ID, &of("numawatch.process.driver_allocations")),
+        integers(&[("8", 512)])
+    );
+    let pinned = of("numawatch.process.pinned.usage");
+    assert_eq!(pinned[0].value, Value::Integer(1 << 20));
+    let locked = of("numawatch.process.locked.usage");
+    assert_eq!(locked[0].value, Value::Integer(4096));
 }
 
 #[test]

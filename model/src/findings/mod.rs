@@ -5,6 +5,7 @@
 
 mod machine;
 mod memory;
+mod past;
 mod policy;
 mod subject;
 #[cfg(test)]
@@ -16,15 +17,42 @@ use crate::process::ByNode;
 use crate::snapshot::Snapshot;
 use crate::thresholds::Thresholds;
 use crate::topology::NodeId;
+pub use past::{Counters, Past};
+use std::cmp::{Ordering, Reverse};
 pub use subject::{Home, Subject};
+
+/// The id of every rule, as metrics and documents list them.
+pub const IDS: &[&str] = &[
+    "balancing-scan-is-dear",
+    "bound-to-wrong-node",
+    "cpuset-forbids-gpu-node",
+    "driver-memory-on-wrong-node",
+    "gpus-span-sockets",
+    "locked-on-wrong-node",
+    "mappings-bound-elsewhere",
+    "memory-away-from-gpu",
+    "memory-from-before-bind",
+    "node-is-full",
+    "pages-move-to-and-fro",
+    "pinned-before-bind",
+    "pinned-on-wrong-node",
+    "pinning-buys-little",
+    "policy-is-a-hint",
+    "replicas-share-a-node",
+    "threads-away-from-memory",
+    "threads-wander",
+    "topology-is-hidden",
+    "weights-in-remote-page-cache",
+    "worker-affinity-differs",
+];
 
 /// What the rules look at.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The newest snapshot.
     pub now: &'a Snapshot,
-    /// The snapshot at which the span began over which rates are taken; `None` when there is no older one.
-    pub before: Option<&'a Snapshot>,
+    /// Earlier ones: growth and rates are since the oldest of them.
+    pub past: &'a Past,
     /// From when on a number is worth a word.
     pub thresholds: &'a Thresholds,
     /// The size of the largest cache of one socket, bytes; `None` where sysfs doesn't tell.
@@ -42,7 +70,7 @@ pub fn findings(view: &View<'_>) -> Vec<Finding> {
         .flat_map(|process| of_process(&Subject::new(view, process)))
         .collect();
     all.extend(machine::findings(view));
-    all.sort_by(|a, b| (b.severity, a.pid, &a.id).cmp(&(a.severity, b.pid, &b.id)));
+    all.sort_by(Finding::order);
     all
 }
 
@@ -77,6 +105,12 @@ fn finding(id: &str, pid: Option<u32>, severity: Severity, summary: String) -> F
 }
 
 impl Finding {
+    /// The worst first, then by process and id.
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
+        let key = |f: &Self| (Reverse(f.severity), f.pid);
+        (key(self), &self.id).cmp(&(key(other), &other.id))
+    }
+
     fn number(mut self, name: impl Into<String>, value: f64, unit: &str, source: &str) -> Self {
         self.evidence.push(Evidence {
             name: name.into(),

@@ -264,7 +264,8 @@ fn node_is_full(subject: &Subject<'_>) -> Option<Finding> {
 }
 
 fn foreign_rate(subject: &Subject<'_>, node: NodeId) -> Option<f64> {
-    let foreign = |s: &crate::snapshot::Snapshot| Some(s.topology.node(node)?.numastat?.foreign);
-    let before = foreign(subject.view.before?);
-    crate::rates::per_second(before, foreign(subject.view.now), subject.elapsed_ns()?)
+    let view = subject.view;
+    let (before, read_at) = view.past.foreign(node)?;
+    let now = view.now.topology.node(node)?.numastat?.foreign;
+    crate::rates::per_second(Some(before), Some(now), view.since(read_at)?)
 }

@@ -1,6 +1,6 @@
 //! One process as the rules see it: where it should be, where its memory and its time are, and what changed.
 
-use super::View;
+use super::{Counters, View};
 use crate::devices::DeviceUseSource;
 use crate::finding::{Finding, Severity};
 use crate::policy::PolicyMode;
@@ -14,11 +14,13 @@ use std::collections::BTreeSet;
 pub(super) const PAGE: u64 = 4096;
 
 /// A process, and what surrounds it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Subject<'a> {
     pub(super) view: &'a View<'a>,
     pub(super) process: &'a Process,
-    pub(super) before: Option<&'a Process>,
+    counters: Counters,
+    /// The oldest counters within the window, and the nanoseconds since, where these are enough for a rate.
+    earlier: Option<(&'a Counters, u64)>,
 }
 
 /// The nodes where a process should be, and why.
@@ -32,6 +34,14 @@ pub struct Home {
     pub is_device: bool,
 }
 
+impl View<'_> {
+    /// Nanoseconds from then to now; `None` where they are too few for a rate.
+    pub(super) fn since(&self, monotonic_ns: u64) -> Option<u64> {
+        let elapsed_ns = self.now.monotonic_ns.checked_sub(monotonic_ns)?;
+        (elapsed_ns as f64 >= self.thresholds.evidence_seconds * 1e9).then_some(elapsed_ns)
+    }
+}
+
 impl<'a> Subject<'a> {
     /// A process of the newest snapshot.
     #[must_use]
@@ -39,9 +49,11 @@ impl<'a> Subject<'a> {
         Self {
             view,
             process,
-            before: view
-                .before
-                .and_then(|before| rates::previous(before, process)),
+            counters: Counters::of(process),
+            earlier: view
+                .past
+                .of(process)
+                .and_then(|(counters, read_at)| Some((counters, view.since(read_at)?))),
         }
     }
 
@@ -119,11 +131,14 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// CPU time by node within the span, or in all where the span has none.
-    pub(crate) fn cpu_time(&self) -> Option<ByNode> {
-        let now = self.process.cpu_time_ns_by_node.as_ref();
+    /// CPU time by node within the window, or in all where it is too young for one.
+    pub(super) fn cpu_time(&self) -> Option<ByNode> {
+        let now = self.counters.cpu_time_ns_by_node.as_ref();
         let now = now.filter(|_| self.trusts(SignalName::Sched))?;
-        let Some(before) = self.before.and_then(|b| b.cpu_time_ns_by_node.as_ref()) else {
+        let earlier = self
+            .earlier
+            .and_then(|(c, _)| c.cpu_time_ns_by_node.as_ref());
+        let Some(before) = earlier else {
             return Some(now.clone());
         };
         let grown = |(node, ns): (&NodeId, &u64)| {
@@ -162,21 +177,28 @@ impl<'a> Subject<'a> {
         bytes.values().sum::<u64>() / PAGE >= self.view.thresholds.evidence_pages
     }
 
-    /// A second's growth, within the span, of a counter that a signal gives.
+    /// A second's growth, within the window, of a counter that a signal gives.
     pub(super) fn rate(
         &self,
         signal: SignalName,
-        counter: impl Fn(&Process) -> Option<u64>,
+        counter: impl Fn(&Counters) -> Option<u64>,
     ) -> Option<f64> {
-        if !self.trusts(signal) {
-            return None;
-        }
-        let before = counter(self.before?);
-        rates::per_second(before, counter(self.process), self.elapsed_ns()?)
+        let (earlier, elapsed_ns) = self.earlier.filter(|_| self.trusts(signal))?;
+        rates::per_second(counter(earlier), counter(&self.counters), elapsed_ns)
     }
 
+    /// The pairs of nodes between which NUMA balancing has moved its pages.
+    pub(super) fn migrated(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        self.counters
+            .migrated
+            .iter()
+            .flatten()
+            .map(|(pair, _)| *pair)
+    }
+
+    /// Nanoseconds that rates are over; `None` where there is too little time for one.
     pub(super) fn elapsed_ns(&self) -> Option<u64> {
-        rates::elapsed_ns(self.view.before?, self.view.now)
+        Some(self.earlier?.1)
     }
 
     /// Whether its policy binds it.

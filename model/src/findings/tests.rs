@@ -111,10 +111,12 @@ pub(crate) fn snapshot(seconds: u64, processes: Vec<Process>) -> Snapshot {
         signals: SignalName::ALL.map(attached).to_vec(),
         coverage: Coverage::default(),
         processes,
+        findings: Vec::new(),
+        findings_cleared: Vec::new(),
     }
 }
 
-/// The ids of what is found on a snapshot, ten seconds after the same process had done nothing yet.
+/// The ids of what is found on a snapshot, ten seconds after the same processes had done nothing yet.
 fn ids(now: &Snapshot) -> Vec<String> {
     ids_with(now, None)
 }
@@ -122,10 +124,15 @@ fn ids(now: &Snapshot) -> Vec<String> {
 fn ids_with(now: &Snapshot, cache_bytes: Option<u64>) -> Vec<String> {
     let mut start = process();
     start.cpu_time_ns_by_node = Some(ByNode::new());
-    let before = snapshot(0, vec![start]);
+    let begun = |now: &Process| Process {
+        pid: now.pid,
+        ..start.clone()
+    };
+    let mut past = Past::default();
+    past.record(&snapshot(0, now.processes.iter().map(begun).collect()));
     let view = View {
         now,
-        before: Some(&before),
+        past: &past,
         thresholds: &Thresholds::default(),
         cache_bytes,
     };
@@ -135,6 +142,7 @@ fn ids_with(now: &Snapshot, cache_bytes: Option<u64>) -> Vec<String> {
             !finding.summary.is_empty() && !finding.unless.is_empty(),
             "{finding:?}"
         );
+        assert!(IDS.contains(&finding.id.as_str()), "{}", finding.id);
         assert!(
             !finding.advice.is_empty() || finding.severity == Severity::Info,
             "{finding:?}"
@@ -265,7 +273,7 @@ fn severity_follows_the_share_that_is_away() {
         let now = snapshot(10, vec![process]);
         let view = View {
             now: &now,
-            before: None,
+            past: &Past::default(),
             thresholds: &Thresholds::default(),
             cache_bytes: None,
         };
@@ -317,7 +325,7 @@ fn weights_in_remote_page_cache_are_named_by_their_files() {
     let now = snapshot(10, vec![process]);
     let view = View {
         now: &now,
-        before: None,
+        past: &Past::default(),
         thresholds: &Thresholds::default(),
         cache_bytes: None,
     };
@@ -720,7 +728,7 @@ fn little_free_memory_alone_is_no_warning() {
     now.topology.nodes[1].memory_free_bytes = Some(GIB);
     let view = View {
         now: &now,
-        before: None,
+        past: &Past::default(),
         thresholds: &Thresholds::default(),
         cache_bytes: None,
     };
@@ -775,4 +783,44 @@ fn nothing_rests_on_an_unreliable_signal() {
         }
         assert!(!ids(&now).contains(&id.to_owned()), "{id}");
     }
+}
+
+#[test]
+fn docs_have_every_id() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/findings.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, table) = text.split_once("| id | raised when |").unwrap();
+    let mut documented: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(id, _)| id)
+        .collect();
+    documented.sort_unstable();
+    assert_eq!(documented, IDS);
+}
+
+#[test]
+fn threads_are_sent_to_their_memory_but_never_away_from_their_gpu() {
+    let advice = |devices: Vec<DeviceUse>| {
+        let mut process = process();
+        process.devices = devices;
+        process.placement.by_node_bytes = memory(&[(0, GIB), (1, 0)]);
+        let now = snapshot(10, vec![process]);
+        let view = View {
+            now: &now,
+            past: &Past::default(),
+            thresholds: &Thresholds::default(),
+            cache_bytes: None,
+        };
+        let found = findings(&view);
+        let found = found
+            .into_iter()
+            .find(|f| f.id == "threads-away-from-memory");
+        found.unwrap().advice.concat()
+    };
+    let taskset = "taskset -apc $(cat /sys/devices/system/node/node0/cpulist) 42";
+    assert_eq!(advice(vec![gpu(0, Some(0))]), taskset);
+    assert_eq!(advice(Vec::new()), taskset);
+    let launch = "numawatch launch --gpu 0 -- server -m model.gguf";
+    assert_eq!(advice(vec![gpu(0, Some(1))]), launch);
 }

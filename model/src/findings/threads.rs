@@ -1,10 +1,9 @@
 //! Threads on the wrong node, or on no node for long.
 
-use super::SECONDS;
 use super::subject::{Subject, named, percent, share, share_away};
+use super::{Counters, SECONDS};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::list;
-use crate::process::Process;
 use crate::signal::SignalName;
 use crate::topology::NodeId;
 use std::collections::BTreeSet;
@@ -43,6 +42,11 @@ fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
     );
     let found = subject.finds("threads-away-from-memory", severity, summary);
     let pid = subject.pid();
+    // Threads belong near their GPU: then it is the memory that is in the wrong place.
+    let advice = match subject.device_home() {
+        Some(home) if !home.nodes.contains(&near) => subject.relaunch(&home),
+        _ => format!("taskset -apc $(cat /sys/devices/system/node/node{near}/cpulist) {pid}"),
+    };
     Some(
         found
             .by_node("CPU time", &time, SECONDS, "sched")
@@ -52,16 +56,14 @@ fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
                 "By",
                 subject.placement_source(),
             )
-            .advise(format!(
-                "taskset -apc $(cat /sys/devices/system/node/node{near}/cpulist) {pid}"
-            ))
+            .advise(advice)
             .unless("the threads that compute are few, and rarely read memory"),
     )
 }
 
 fn wander(subject: &Subject<'_>) -> Option<Finding> {
     let t = subject.view.thresholds;
-    let rate = subject.rate(SignalName::Sched, |p| p.moves.cross_socket)?;
+    let rate = subject.rate(SignalName::Sched, |c| c.cross_socket_moves)?;
     if rate < t.moves_per_second {
         return None;
     }
@@ -132,7 +134,7 @@ fn workers(subject: &Subject<'_>) -> Option<Finding> {
 }
 
 fn scan(subject: &Subject<'_>) -> Option<Finding> {
-    let scanned = subject.rate(SignalName::Scan, |p| p.scan_cpu_time_ns)?;
+    let scanned = subject.rate(SignalName::Scan, |c| c.scan_cpu_time_ns)?;
     let time: u64 = subject.cpu_time()?.values().sum();
     let elapsed = subject.elapsed_ns()? as f64 / 1e9;
     let share = scanned * elapsed / time as f64;
@@ -157,16 +159,15 @@ fn scan(subject: &Subject<'_>) -> Option<Finding> {
 }
 
 fn to_and_fro(subject: &Subject<'_>) -> Option<Finding> {
-    let moved = |process: &Process, from: NodeId, to: NodeId| -> Option<u64> {
-        let pairs = process.migrations.by_pair.as_ref()?.iter();
-        let pair = pairs.filter(|p| (p.from, p.to) == (from, to));
-        Some(pair.map(|p| p.pages).sum())
+    let moved = |counters: &Counters, pair: (NodeId, NodeId)| {
+        let migrated = counters.migrated.as_ref()?;
+        Some(migrated.get(&pair).copied().unwrap_or(0))
     };
-    let rate_of = |from, to| subject.rate(SignalName::Migration, |p| moved(p, from, to));
-    let pairs = subject.process.migrations.by_pair.as_ref()?.iter();
-    let there_and_back = pairs
-        .filter(|p| p.from < p.to)
-        .filter_map(|p| Some(rate_of(p.from, p.to)?.min(rate_of(p.to, p.from)?)));
+    let rate_of = |pair| subject.rate(SignalName::Migration, |c| moved(c, pair));
+    let there_and_back = subject
+        .migrated()
+        .filter(|(from, to)| from < to)
+        .filter_map(|(from, to)| Some(rate_of((from, to))?.min(rate_of((to, from))?)));
     let rate: f64 = there_and_back.sum();
     if rate < subject.view.thresholds.to_and_fro_per_second {
         return None;

@@ -271,7 +271,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         title: |_| "SCAN/s",
         align: Align::Right,
         widths: Widths::Steps(&[7]),
-        priority: 6,
+        priority: 7,
         signal: |_| Some(SignalName::Scan),
         sort: Some(|row, _| SortKey::number(row.rate(|p| p.scan_time_ns))),
         descending: true,
@@ -285,7 +285,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         title: |_| "POLICY",
         align: Align::Left,
         widths: Widths::Content(7, 14),
-        priority: 7,
+        priority: 6,
         signal: |_| None,
         sort: Some(|row, _| SortKey::text(row.now.policy.clone())),
         descending: false,
@@ -350,6 +350,11 @@ fn rate(value: Option<f64>) -> Cell {
 
 fn sum(shares: &[(u32, f64)]) -> f64 {
     shares.iter().map(|(_, v)| v).sum()
+}
+
+/// Who it is in a few words: `vllm worker 1`, `- python3`.
+pub(crate) fn title(process: &Process) -> String {
+    engine_forms(process).swap_remove(0)
 }
 
 /// `vllm worker 1`, shorter `vllm 1`; without an engine the process's own name after a `-`.

@@ -3,9 +3,9 @@
 use super::format;
 use super::row::{Row, Shares};
 use model::process::Process;
-use model::signal::SignalName;
 use model::snapshot::Snapshot;
 use model::topology::NodeId;
+use model::unknown::why_no_hint;
 use model::verdict::{RemoteShare, ShareSignal, Verdict};
 
 /// From this share on a process counts as being on one node.
@@ -49,18 +49,20 @@ pub(crate) fn short(row: &Row<'_>, snapshot: &Snapshot) -> Vec<String> {
     if !row.now.alive {
         return Vec::new();
     }
+    let mut forms = finding(row.now);
     if row.now.verdict == Verdict::Unknown {
-        return vec![
-            why_unknown(row, snapshot),
+        forms.extend([
+            why_unknown(row.now),
             "too little evidence".to_owned(),
             "no evidence".to_owned(),
-        ];
+        ]);
+        return forms;
     }
     if one_node(snapshot) {
-        return vec!["the host has one node".to_owned(), "one node".to_owned()];
+        forms.extend(["the host has one node".to_owned(), "one node".to_owned()]);
+        return forms;
     }
     let source = source(&row.now.remote_share);
-    let mut forms = Vec::new();
     if let Some(place) = place(row) {
         forms.push(format!("{place}, {source}"));
         forms.push(place);
@@ -73,12 +75,28 @@ pub(crate) fn short(row: &Row<'_>, snapshot: &Snapshot) -> Vec<String> {
     forms
 }
 
+/// The first finding's words and its id, each with how many more there are.
+fn finding(process: &Process) -> Vec<String> {
+    let Some(first) = process.findings.first() else {
+        return Vec::new();
+    };
+    let more = match process.findings.len() - 1 {
+        0 => String::new(),
+        more => format!(" +{more}"),
+    };
+    vec![
+        format!("{}{more}", first.summary),
+        format!("{}{more}", first.id),
+        first.id.clone(),
+    ]
+}
+
 /// The whole sentence, for the line below the table and the detail view.
 pub(crate) fn sentence(row: &Row<'_>, snapshot: &Snapshot) -> String {
     let share = &row.now.remote_share;
     let ended = if row.now.alive { "" } else { "it has ended; " };
     let Some(value) = share.value else {
-        return format!("{ended}{}", why_unknown(row, snapshot));
+        return format!("{ended}{}", why_unknown(row.now));
     };
     if one_node(snapshot) {
         return format!("{ended}the host has one node, so all its memory is local");
@@ -161,39 +179,10 @@ fn mostly(shares: Option<Shares>) -> Option<Mostly> {
     })
 }
 
-/// Why hint touches give no share here.
-fn why_no_hint(snapshot: &Snapshot) -> String {
-    match snapshot.host.numa_balancing {
-        None => return "no hint touches: this kernel has no NUMA balancing".to_owned(),
-        Some(0) => return "no hint touches: NUMA balancing is off".to_owned(),
-        Some(mode) if mode & 2 != 0 => {
-            return "NUMA balancing is tiering, its hint touches are no share".to_owned();
-        }
-        Some(_) => {}
-    }
-    match snapshot.signal(SignalName::Hint) {
-        Some(hint) if hint.is_live() => "too few hint touches".to_owned(),
-        Some(hint) => match &hint.reason {
-            Some(reason) => format!("no hint touches: {reason}"),
-            None => "no hint signal".to_owned(),
-        },
-        None => "no hint signal".to_owned(),
-    }
-}
-
-/// Why neither hint touches nor an estimate gave a share.
-fn why_unknown(row: &Row<'_>, snapshot: &Snapshot) -> String {
-    let estimate = if row.now.placement.by_node_bytes.is_none() {
-        match &row.now.placement.reason {
-            Some(reason) => format!("placement unknown ({reason})"),
-            None => "placement unknown".to_owned(),
-        }
-    } else if row.now.cpu_time_ns_by_node.is_none() {
-        "CPU time by node unknown".to_owned()
-    } else {
-        "it used no CPU".to_owned()
-    };
-    format!("{}; no estimate: {estimate}", why_no_hint(snapshot))
+/// Why there is no verdict; whoever drew the conclusions says it.
+fn why_unknown(process: &Process) -> String {
+    let reason = process.verdict_reason.clone();
+    reason.unwrap_or_else(|| "too little evidence".to_owned())
 }
 
 #[cfg(test)]
@@ -223,29 +212,9 @@ mod tests {
     }
 
     #[test]
-    fn why_there_are_no_hint_touches_is_said() {
-        for (mode, want) in [
-            (None, "no NUMA balancing"),
-            (Some(0), "NUMA balancing is off"),
-            (Some(2), "is tiering"),
-            (Some(1), "too few hint touches"),
-        ] {
-            let text = said(51007, |s| s.host.numa_balancing = mode);
-            assert!(text.contains(want), "{mode:?}: {text}");
-        }
-    }
-
-    #[test]
     fn unknown_says_what_is_missing() {
         let idle = said(912, |_| {});
         assert!(idle.contains("no estimate: it used no CPU"), "{idle}");
-        let blind = said(912, |s| {
-            for process in &mut s.processes {
-                process.placement.by_node_bytes = None;
-                process.placement.reason = Some("above 8 GiB".to_owned());
-            }
-        });
-        assert!(blind.contains("placement unknown (above 8 GiB)"), "{blind}");
     }
 
     #[test]

@@ -8,8 +8,10 @@ use unicode_width::UnicodeWidthStr;
 const GAP: u16 = 1;
 /// The space for the selection's mark before the first.
 const MARK: u16 = 2;
-/// A short sentence beside the verdict is worth more than the end of a long name.
-const SENTENCE: u16 = 17;
+/// A finding's id beside the verdict is worth more than longer bars, the end of a long name, and the last columns.
+const SENTENCE: u16 = 24;
+/// From this priority on a column stands only beside such a sentence.
+const LAST: u8 = 7;
 /// A name of this width is mostly whole.
 const NAME: u16 = 13;
 
@@ -27,25 +29,30 @@ pub(crate) fn fitted(picture: &Picture<'_>, width: u16) -> Vec<(&'static Column,
     for at in &stay {
         fit.chosen[*at] = fit.step(*at, 0);
     }
-    // Those that stay grow in turns, so that no bar starves beside a long name.
-    for step in 1..3 {
-        for at in &stay {
-            fit.grow(*at, step, 0);
-        }
+    for at in &stay {
+        fit.grow(*at, 1, 0);
     }
     let mut give_way = give_way;
     give_way.sort_by_key(|at| COLUMNS[*at].priority);
     for at in &give_way {
-        fit.grow(*at, 1, 0);
-        if fit.chosen[*at].is_none() {
-            fit.grow(*at, 0, 0);
+        let last = COLUMNS[*at].priority >= LAST;
+        fit.grow(*at, 0, if last { SENTENCE } else { 0 });
+    }
+    // Where the sentence has no room anyhow, what is left is for the others.
+    for spare in [SENTENCE, 0] {
+        if spare == 0 && fit.left() >= SENTENCE {
+            break;
+        }
+        // All grow in turns, so that no bar starves beside a long name.
+        for at in give_way.iter().chain(&stay) {
+            fit.grow(*at, 1, spare);
+        }
+        for at in stay.iter().chain(&give_way) {
+            fit.grow(*at, 2, spare);
         }
     }
-    for at in &give_way {
-        fit.grow(*at, 2, SENTENCE);
-    }
     // What is left belongs to the verdict's sentence.
-    let rest = fit.room.saturating_sub(fit.used());
+    let rest = fit.left();
     if let Some(Some(verdict)) = fit.chosen.last_mut() {
         *verdict += rest;
     }
@@ -71,6 +78,10 @@ impl Fit {
 
     fn used(&self) -> u16 {
         MARK + self.chosen.iter().flatten().map(|w| w + GAP).sum::<u16>()
+    }
+
+    fn left(&self) -> u16 {
+        self.room.saturating_sub(self.used())
     }
 
     /// Takes a step if there is room for it and for `spare` more.

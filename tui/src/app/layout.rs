@@ -46,7 +46,7 @@ pub(crate) struct Regions {
     pub(crate) nodes_per_line: u16,
     /// Rows of processes; the table's title and column titles come on top.
     pub(crate) rows: u16,
-    /// Lines for the selected process's sentence.
+    /// Lines for the selected process's sentence and its first finding.
     pub(crate) sentence: u16,
 }
 
@@ -65,8 +65,8 @@ pub(crate) fn regions(width: u16, height: u16, nodes: usize) -> Regions {
     let header = 2;
     let sentence = match (width, height) {
         (_, ..14) => 0,
-        (140.., _) => 1,
-        _ => 2,
+        (_, ..20) | (140.., _) => 2,
+        _ => 3,
     };
     // The table's title, the column titles, and the keys.
     let fixed = header + strip + u16::from(strip_title) + sentence + 3;

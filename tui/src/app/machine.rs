@@ -48,6 +48,8 @@ pub(crate) enum Action {
 pub(crate) enum View {
     Table,
     Detail,
+    Findings,
+    Topology,
     Signals,
     Help,
 }
@@ -65,7 +67,7 @@ pub(crate) struct App {
     pub(crate) feed: Feed,
     pub(crate) history: History,
     pub(crate) view: View,
-    /// What Esc leads back to from signals and help.
+    /// What Esc leads back to from findings, topology, signals and help.
     below: View,
     pub(crate) detail: Option<Detail>,
     pub(crate) sort: Sort,
@@ -205,6 +207,8 @@ impl App {
                 self.feed.toggle_pause();
                 self.refresh();
             }
+            Command::Findings => self.cover(View::Findings),
+            Command::Topology => self.cover(View::Topology),
             Command::Signals => self.cover(View::Signals),
             Command::Help => self.cover(View::Help),
             // Answered before.
@@ -212,7 +216,7 @@ impl App {
         }
     }
 
-    /// Shows signals or help over the table or the detail; the same key takes it away.
+    /// Shows a view over the table or the detail; the same key takes it away.
     fn cover(&mut self, view: View) {
         if self.view == view {
             self.back();
@@ -236,7 +240,7 @@ impl App {
                 self.view = View::Table;
                 self.detail = None;
             }
-            View::Signals | View::Help => self.view = self.below,
+            View::Findings | View::Topology | View::Signals | View::Help => self.view = self.below,
         }
     }
 

@@ -19,6 +19,7 @@ mod row;
 mod tests;
 
 pub(crate) use cell::{Cell, Tone};
+pub(crate) use columns::title;
 pub(crate) use columns::{Align, COLUMNS, Column, ColumnId, Picture};
 pub(crate) use evidence::{balancing_words, sentence, word};
 pub(crate) use feed::Pair;

@@ -63,6 +63,8 @@ fn q_and_control_c_quit_from_every_view_and_q_is_text_in_the_filter() {
     for opening in [
         None,
         Some(Key::Enter),
+        Some(Key::Char('f')),
+        Some(Key::Char('t')),
         Some(Key::Char('i')),
         Some(Key::Char('?')),
     ] {
@@ -211,14 +213,22 @@ fn the_detail_keeps_the_last_picture_of_who_ended() {
 }
 
 #[test]
-fn signals_and_help_lead_back_to_where_they_came_from() {
+fn views_over_others_lead_back_to_where_they_came_from() {
     let mut app = with(made_up::two_nodes(1));
     press(&mut app, &[Key::Enter, Key::Char('i'), Key::Char('?')]);
     assert_eq!(app.view, View::Help);
     press(&mut app, &[Key::Esc]);
     assert_eq!(app.view, View::Detail);
-    press(&mut app, &[Key::Char('i'), Key::Char('i')]);
-    assert_eq!(app.view, View::Detail, "the same key takes it away");
+    for key in ['i', 'f', 't'] {
+        press(&mut app, &[Key::Char(key), Key::Char(key)]);
+        assert_eq!(app.view, View::Detail, "the same key takes {key} away");
+    }
+    press(&mut app, &[Key::Char('f')]);
+    assert_eq!(app.view, View::Findings);
+    press(&mut app, &[Key::Char('t')]);
+    assert_eq!(app.view, View::Topology);
+    press(&mut app, &[Key::Esc]);
+    assert_eq!(app.view, View::Detail, "and not the one in between");
 }
 
 #[test]
@@ -256,6 +266,8 @@ fn every_command_is_bound() {
         Command::PreviousProcess,
         Command::SortLeft,
         Command::Pause,
+        Command::Findings,
+        Command::Topology,
         Command::Signals,
     ] {
         assert!(super::keymap::BINDINGS.iter().any(|b| b.command == command));

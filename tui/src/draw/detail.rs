@@ -1,6 +1,7 @@
 //! All that is known of one process, as one long page.
 
 use super::classes;
+use super::findings;
 use super::matrix;
 use super::page::rule;
 use super::placing;
@@ -36,6 +37,7 @@ pub(crate) fn lines(app: &App, theme: &Theme, width: usize) -> Vec<Line<'static>
         width,
     };
     let mut lines = page.identity(gone);
+    lines.extend(findings::of_process(row.now, theme, width));
     lines.extend(page.by_node());
     lines.extend(page.touches());
     lines.extend(matrix::lines(row.now, page.pair, theme, width));

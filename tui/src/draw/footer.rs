@@ -1,15 +1,16 @@
-//! The bottom of the screen: the selected process's sentence, and the keys.
+//! The bottom of the screen: the selected process's sentence, its first finding, and the keys.
 
 use super::text;
-use super::theme::Theme;
+use super::theme::{Theme, severity_tone};
 use crate::app::keymap::{BINDINGS, Command};
 use crate::app::{App, Pair, Tone, sentence as evidence};
+use model::process::Process;
 use ratatui::text::{Line, Span};
 
 /// Between two keys.
 const GAP: &str = "  ";
 
-/// Who is selected, its verdict, and the evidence in whole words.
+/// Who is selected, its verdict, and the evidence in whole words; then its first finding, where there is room.
 pub(crate) fn sentence(
     app: &App,
     pair: &Pair,
@@ -31,7 +32,10 @@ pub(crate) fn sentence(
     } else {
         Tone::Faint
     };
-    text::wrap_into(&all, usize::from(width), usize::from(lines))
+    let (width, lines) = (usize::from(width), usize::from(lines));
+    // Whole, it is one line or two.
+    let most = if text::width(&all) <= width { 1 } else { 2 };
+    let mut said: Vec<Line<'static>> = text::wrap_into(&all, width, most.min(lines))
         .into_iter()
         .enumerate()
         .map(|(at, line)| {
@@ -44,6 +48,43 @@ pub(crate) fn sentence(
                 ]),
                 None => Line::from(Span::raw(format!("  {line}"))),
             }
+        })
+        .collect();
+    let room = lines.saturating_sub(said.len());
+    said.extend(finding(process, theme, width, room));
+    said
+}
+
+/// `  FAIL 92 % of its memory is away from GPU4 on node 1; 2 more: Enter`.
+fn finding(process: &Process, theme: &Theme, width: usize, lines: usize) -> Vec<Line<'static>> {
+    let Some(first) = process.findings.first() else {
+        return Vec::new();
+    };
+    let mark = first.severity.mark();
+    let more = match process.findings.len() - 1 {
+        0 => String::new(),
+        more => format!("; {more} more: Enter"),
+    };
+    let indent = mark.len() + 3;
+    let room = width.saturating_sub(indent);
+    // How many more there are stays when the words have to be shortened.
+    let summary = text::clean(&first.summary);
+    let whole = format!("{summary}{more}");
+    let said = if text::wrap(&whole, room).len() <= lines {
+        text::wrap(&whole, room)
+    } else {
+        let shown = text::fit(&summary, room.saturating_sub(text::width(&more)));
+        text::wrap_into(&format!("{shown}{more}"), room, lines)
+    };
+    said.into_iter()
+        .enumerate()
+        .map(|(at, line)| {
+            let before = if at == 0 { mark } else { "" };
+            let before = format!("  {before:<width$}", width = indent - 2);
+            Line::from(vec![
+                theme.span(before, severity_tone(first.severity)),
+                Span::raw(line),
+            ])
         })
         .collect()
 }

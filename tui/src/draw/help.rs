@@ -57,7 +57,8 @@ const COLUMNS: &[(&str, &str)] = &[
     ("POLICY", "its memory policy in numactl's words"),
     (
         "VERDICT",
-        "local: under 10 % remote, mixed: under 50 %, remote: above; unknown: too little evidence",
+        "local: under 10 % remote, mixed: under 50 %, remote: above; unknown: too little evidence. Beside it the first \
+         finding, and how many more",
     ),
 ];
 

@@ -3,6 +3,7 @@
 mod cells;
 mod classes;
 mod detail;
+mod findings;
 mod footer;
 mod header;
 mod help;
@@ -15,6 +16,7 @@ mod table;
 mod text;
 mod theme;
 mod threads;
+mod topology;
 
 #[cfg(test)]
 mod tests;
@@ -51,6 +53,8 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Extent {
     let width = usize::from(body.width);
     let lines = match app.view {
         View::Detail => detail::lines(app, theme, width),
+        View::Findings => findings::lines(app, theme, width),
+        View::Topology => topology::lines(app, theme, width),
         View::Signals => signals::lines(app, theme, width),
         View::Help | View::Table => help::lines(app, theme, width),
     };

@@ -5,7 +5,9 @@ use super::page;
 use super::text;
 use super::theme::{self, Theme};
 use crate::app::{Align, App, Column, ColumnId, Nodes, Picture, Tone, fitted, format};
+use model::finding::Severity;
 use model::signal::SignalState;
+use model::snapshot::Snapshot;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -78,11 +80,28 @@ fn title(app: &App, picture: &Picture<'_>) -> String {
             let _ = write!(title, ", row {} of {shown}", app.selected + 1);
         }
     }
+    title.push_str(&findings(&picture.pair.now));
     if !app.filter.is_empty() || app.filtering {
         let cursor = if app.filtering { "▏" } else { "" };
         let _ = write!(title, ", filter: {}{cursor}", text::clean(&app.filter));
     }
     title
+}
+
+/// `, 3 fail, 1 warn: f`; nothing where nothing is wrong.
+fn findings(snapshot: &Snapshot) -> String {
+    let all = snapshot.all_findings();
+    let count = |severity| all.iter().filter(|f| f.severity == severity).count();
+    let parts: Vec<String> = [Severity::Fail, Severity::Warn]
+        .into_iter()
+        .map(|severity| (count(severity), severity))
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, severity)| format!("{n} {}", severity.as_str()))
+        .collect();
+    match parts.len() {
+        0 => String::new(),
+        _ => format!(", {}: f", parts.join(", ")),
+    }
 }
 
 fn arrow(app: &App) -> &'static str {

@@ -4,6 +4,7 @@ use super::{Theme, draw};
 use crate::app::{Align, App, ColumnId, Event, Key, Picture, fitted};
 use crate::made_up;
 use crate::options::Options;
+use model::finding::Cleared;
 use model::process::ByNode;
 use model::snapshot::Snapshot;
 use ratatui::Terminal;
@@ -359,6 +360,10 @@ fn odd_data_and_odd_sizes_never_panic() {
                 Key::PageDown,
                 Key::Char('i'),
                 Key::End,
+                Key::Char('f'),
+                Key::End,
+                Key::Char('t'),
+                Key::PageDown,
                 Key::Char('?'),
                 Key::PageDown,
                 Key::Esc,
@@ -383,11 +388,7 @@ fn the_detail_and_the_signals_fit_their_width_and_line_up() {
         let mut app = two_nodes(size);
         for key in [Key::Enter, Key::Char('i'), Key::Char('?')] {
             press(&mut app, key);
-            let mut seen = Vec::new();
-            for _ in 0..20 {
-                seen.extend(plain(&mut app, size));
-                press(&mut app, Key::PageDown);
-            }
+            let seen = whole(&mut app, size);
             for line in &seen {
                 assert!(line.width() <= usize::from(size.0));
             }
@@ -427,6 +428,175 @@ fn the_detail_says_what_memory_holds_where_and_how_sure_that_is() {
 }
 
 #[test]
+fn a_wide_table_says_the_first_finding_and_how_many_more_there_are() {
+    for (size, want) in [((160, 50), true), ((132, 40), false), ((80, 24), false)] {
+        let lines = plain(&mut two_nodes(size), size);
+        let row = lines.iter().find(|l| l.contains("▸   48122")).unwrap();
+        let said = row.ends_with("remote  memory-away-from-gpu +2");
+        assert_eq!(said, want, "{size:?}: {row}");
+        assert!(has(&lines, ", 3 fail, 1 warn: f ─"), "{size:?}: {lines:#?}");
+    }
+    let size = (240, 50);
+    let lines = plain(&mut two_nodes(size), size);
+    let words = "remote  92 % of its memory is away from GPU4 on node 1 +2";
+    assert!(has(&lines, words), "{lines:#?}");
+}
+
+#[test]
+fn the_selected_process_s_first_finding_is_told_below_the_table() {
+    let words = "  FAIL 92 % of its memory is away from GPU4 on node 1; 2 more: Enter";
+    for (size, want) in [((160, 50), true), ((80, 24), true), ((60, 15), false)] {
+        let lines = plain(&mut two_nodes(size), size);
+        assert_eq!(has(&lines, words), want, "{size:?}: {lines:#?}");
+        assert!(has(&lines, "f findings"), "{size:?}: {lines:#?}");
+    }
+}
+
+/// Every line of a page, scrolled through.
+fn whole(app: &mut App, size: (u16, u16)) -> Vec<String> {
+    let mut seen = Vec::new();
+    for _ in 0..20 {
+        seen.extend(plain(app, size));
+        press(app, Key::PageDown);
+    }
+    seen
+}
+
+#[test]
+fn all_findings_are_on_one_page_with_what_to_type() {
+    for size in SIZES {
+        let mut app = two_nodes(size);
+        press(&mut app, Key::Char('f'));
+        let first = plain(&mut app, size);
+        assert!(
+            first[2].starts_with("── 48122 vllm worker 1, remote ─"),
+            "{}",
+            first[2]
+        );
+        assert_eq!(first[3], "  FAIL  memory-away-from-gpu");
+        let seen = whole(&mut app, size);
+        for text in [
+            "        type    numawatch launch --gpu 4 --",
+            "        type    migratepages 48122 0 1",
+            "── 51007 llama.cpp server, remote ─",
+            "  WARN  threads-wander",
+            "  INFO  pinning-buys-little",
+            "── no finding ─",
+            "  912 - python3, unknown: too few hint touches",
+        ] {
+            assert!(has(&seen, text), "{size:?}: {text}\n{seen:#?}");
+        }
+        assert!(!has(&seen, "unless"), "the process's own page has it");
+    }
+}
+
+#[test]
+fn a_process_s_page_tells_a_finding_s_evidence_and_when_it_would_be_wrong() {
+    let size = (100, 60);
+    let mut app = two_nodes(size);
+    press(&mut app, Key::Enter);
+    let lines = plain(&mut app, size);
+    for text in [
+        "── 3 findings ─",
+        "  FAIL  memory-away-from-gpu  high confidence",
+        "        seen    resident on node 0 56.0 GiB (move_pages); resident on node 1 4.9 GiB (move_pages)",
+        "        unless  what the GPU reads lies elsewhere than most of the memory",
+    ] {
+        assert!(has(&lines, text), "{text}: {lines:#?}");
+    }
+}
+
+#[test]
+fn what_has_cleared_is_said() {
+    let size = (100, 60);
+    let mut snapshot = made_up::two_nodes(2);
+    for process in &mut snapshot.processes {
+        let gone = std::mem::take(&mut process.findings);
+        let gone = gone.into_iter().map(|f| Cleared {
+            id: f.id,
+            severity: f.severity,
+        });
+        process.findings_cleared = gone.collect();
+    }
+    let mut app = app(vec![snapshot], size);
+    assert!(!has(&plain(&mut app, size), "FAIL"));
+    press(&mut app, Key::Char('f'));
+    let lines = plain(&mut app, size);
+    assert!(
+        has(&lines, "not any more: memory-away-from-gpu (FAIL)"),
+        "{lines:#?}"
+    );
+    press(&mut app, Key::Esc);
+    press(&mut app, Key::Enter);
+    let lines = plain(&mut app, size);
+    assert!(has(&lines, "── no finding ─"), "{lines:#?}");
+    assert!(
+        has(&lines, "not any more: memory-away-from-gpu (FAIL)"),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn the_machine_is_drawn_with_what_lies_between_its_devices() {
+    for size in SIZES {
+        let mut app = two_nodes(size);
+        press(&mut app, Key::Char('t'));
+        let seen = whole(&mut app, size);
+        for text in [
+            "── 2 sockets, 2 nodes, 96 CPUs, 8 GPUs, 2 RDMA NICs ─",
+            "  ▒ node 1   socket 1  CPUs 48-95  512 GiB, 378 GiB free",
+            "           GPU4  0000:88:00.0 NVIDIA H100 80GB HBM3,",
+            "  1   21  10",
+            "  GPU0  X     PIX   NODE  NODE  SYS   SYS   SYS   SYS",
+            "  SYS   between NUMA nodes",
+        ] {
+            assert!(has(&seen, text), "{size:?}: {text}\n{seen:#?}");
+        }
+        assert!(
+            !has(&seen, "PHB"),
+            "only the words that occur are explained"
+        );
+        for line in &seen {
+            assert!(line.width() <= usize::from(size.0));
+        }
+    }
+}
+
+#[test]
+fn columns_that_have_no_room_come_below() {
+    let size = (60, 90);
+    let mut app = app(vec![made_up::sixteen_nodes(1)], size);
+    press(&mut app, Key::Char('t'));
+    let lines = plain(&mut app, size);
+    let heads: Vec<&str> = lines
+        .iter()
+        .map(|line| line.trim_start())
+        .filter(|line| line.starts_with("0   1   2 ") || line.starts_with("13  14  15"))
+        .collect();
+    assert_eq!(heads.len(), 2, "{lines:#?}");
+}
+
+#[test]
+fn an_unknown_node_and_what_is_missing_are_said() {
+    let size = (100, 60);
+    let mut snapshot = made_up::two_nodes(1);
+    snapshot.topology.devices[7].node = None;
+    snapshot.topology.devices[7].reason = Some("numa_node reads -1".to_owned());
+    snapshot.topology.devices_reason = Some("no permission for /proc/bus".to_owned());
+    let mut app = app(vec![snapshot], size);
+    press(&mut app, Key::Char('t'));
+    let lines = plain(&mut app, size);
+    for text in [
+        "  ? unknown node",
+        "GPU7  0000:b2:00.0 NVIDIA H100 80GB HBM3, switch 0000:af:00.0 (numa_node reads -1)",
+        "devices may be missing: no permission for /proc/bus",
+        "?     a node or a place in PCIe is unknown",
+    ] {
+        assert!(has(&lines, text), "{text}: {lines:#?}");
+    }
+}
+
+#[test]
 fn a_wide_header_says_what_the_probes_cost_by_estimate() {
     let size = (200, 50);
     let lines = plain(&mut two_nodes(size), size);
@@ -445,6 +615,6 @@ fn a_node_shows_its_gpus_where_they_fit() {
     press(&mut app, Key::Enter);
     assert!(has(
         &plain(&mut app, size),
-        "GPU4 0000:86:00.0 on node 1 (open files)"
+        "GPU4 0000:88:00.0 on node 1 (open files)"
     ));
 }

@@ -1,6 +1,8 @@
 //! What colours mean here; without colour every screen says the same by words and glyphs.
 
 use crate::app::{Nodes, Tone};
+use model::finding::Severity;
+use model::link::Link;
 use model::signal::SignalState;
 use model::topology::NodeId;
 use ratatui::style::{Color, Modifier, Style};
@@ -91,5 +93,24 @@ pub(crate) fn state_tone(state: SignalState) -> Tone {
         SignalState::Degraded => Tone::Warn,
         SignalState::Unreliable => Tone::Bad,
         SignalState::Unavailable => Tone::Faint,
+    }
+}
+
+/// What a finding's severity means for the reader.
+pub(crate) fn severity_tone(severity: Severity) -> Tone {
+    match severity {
+        Severity::Info => Tone::Plain,
+        Severity::Warn => Tone::Warn,
+        Severity::Fail => Tone::Bad,
+    }
+}
+
+/// How near two devices are.
+pub(crate) fn link_tone(link: Link) -> Tone {
+    match link {
+        Link::Itself | Link::Unknown => Tone::Faint,
+        Link::NvLink(_) | Link::Pix | Link::Pxb => Tone::Good,
+        Link::Phb | Link::Node => Tone::Warn,
+        Link::Sys => Tone::Bad,
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use model::catalogue::{AttributeValue, METRICS, Value};
+use model::finding::{Cleared, Confidence, Finding, Severity};
 use model::policy::Placing;
 use model::process::{
     ByNode, Migrations, Moves, NodePages, Pinned, Placement, Process, TouchCounter, Touches,
@@ -83,6 +84,21 @@ pub(super) fn process(pid: u32, start_time: u64) -> Process {
             ..RemoteShare::default()
         },
         verdict: Verdict::Unknown,
+        verdict_reason: None,
+        findings: vec![Finding {
+            id: "memory-away-from-gpu".to_owned(),
+            pid: Some(pid),
+            severity: Severity::Fail,
+            confidence: Confidence::High,
+            summary: String::new(),
+            evidence: Vec::new(),
+            advice: Vec::new(),
+            unless: String::new(),
+        }],
+        findings_cleared: vec![Cleared {
+            id: "threads-wander".to_owned(),
+            severity: Severity::Warn,
+        }],
         devices: Vec::new(),
         devices_reason: None,
         threads: Vec::new(),
@@ -102,6 +118,8 @@ pub(super) fn snapshot(processes: Vec<Process>) -> Snapshot {
         signals: Vec::new(),
         coverage: Coverage::default(),
         processes,
+        findings: Vec::new(),
+        findings_cleared: Vec::new(),
     }
 }
 

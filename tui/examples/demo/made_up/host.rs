@@ -35,24 +35,55 @@ pub(super) fn node(index: usize, sockets: usize, nodes: usize, tick: u64) -> Nod
     }
 }
 
-/// One of eight GPUs, four on each of two nodes.
-pub(super) fn gpu(index: usize) -> Device {
-    let bus = [0x3b, 0x3c, 0x5d, 0x5e, 0x86, 0x87, 0xaf, 0xb0][index % 8];
+/// The buses of the root complexes, two on each node, each with a switch.
+const COMPLEXES: [u8; 4] = [0x3a, 0x5c, 0x85, 0xae];
+
+/// A device at a port of the switch of a root complex.
+fn behind(complex: usize, port: u8) -> Device {
+    let bus = COMPLEXES[complex % COMPLEXES.len()];
     Device {
-        address: format!("0000:{bus:02x}:00.0"),
+        address: format!("0000:{:02x}:00.0", bus + 3 + port),
         kind: DeviceKind::Gpu,
-        label: format!("GPU{index}"),
+        label: String::new(),
         vendor: "NVIDIA".to_owned(),
-        name: Some("NVIDIA H100 80GB HBM3".to_owned()),
-        driver: Some("nvidia".to_owned()),
-        node: Some(id(index / 4)),
+        name: None,
+        driver: None,
+        node: Some(id(complex / 2)),
         memory_nodes: Vec::new(),
-        bridges: vec![format!("0000:{:02x}:01.0", bus - 1)],
-        root_complex: Some(format!("pci0000:{:02x}", bus - 1)),
-        files: vec![format!("nvidia{index}")],
+        bridges: vec![
+            format!("0000:{bus:02x}:01.0"),
+            format!("0000:{:02x}:00.0", bus + 1),
+            format!("0000:{:02x}:{port:02x}.0", bus + 2),
+        ],
+        root_complex: Some(format!("pci0000:{bus:02x}")),
+        files: Vec::new(),
         nvlinks: Vec::new(),
         nvswitches: Vec::new(),
         reason: None,
+    }
+}
+
+/// One of eight GPUs, two behind each switch.
+pub(super) fn gpu(index: usize) -> Device {
+    Device {
+        label: format!("GPU{index}"),
+        name: Some("NVIDIA H100 80GB HBM3".to_owned()),
+        driver: Some("nvidia".to_owned()),
+        files: vec![format!("nvidia{index}")],
+        ..behind(index / 2, u8::from(index % 2 == 1))
+    }
+}
+
+/// One of two NICs, behind a switch on each node.
+pub(super) fn nic(index: usize) -> Device {
+    Device {
+        kind: DeviceKind::Nic,
+        label: format!("NIC{index}"),
+        vendor: "Mellanox".to_owned(),
+        name: Some("ConnectX-7".to_owned()),
+        driver: Some("mlx5_core".to_owned()),
+        files: vec![format!("mlx5_{index}")],
+        ..behind(index * 2, 2)
     }
 }
 

@@ -2,9 +2,11 @@
 
 mod host;
 
-use host::{devices_used, gpu, node, signals};
+use host::{devices_used, gpu, nic, node, signals};
+use model::devices::Device;
+use model::judge::Judge;
 use model::mapping::MemoryClass;
-use model::policy::Placing;
+use model::policy::{Placing, Policy};
 use model::process::{
     ByNode, HintCounter, MemoryKind, MigrationPair, Migrations, MovePair, Moves, NodePages, Pinned,
     Placement, Process, Thread, TouchCounter, TouchPair, Touches,
@@ -13,9 +15,10 @@ use model::signal::{Signal, SignalName};
 use model::snapshot::{
     AgentCost, BalancingCounters, Coverage, Host, Lost, MapUse, SCHEMA_VERSION, Snapshot,
 };
+use model::thresholds::Thresholds;
 use model::time::Timestamp;
 use model::topology::{Node, NodeId, Topology};
-use model::verdict::{RemoteShare, ShareSignal, Verdict, verdict};
+use model::verdict::{RemoteShare, ShareSignal, Verdict};
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -149,13 +152,36 @@ fn process(habits: &Habits, tick: u64) -> Process {
         placement: placement(&memory, anonymous, files, tick),
         resident_bytes: Some(memory.values().sum()),
         policy: habits.policy.map(str::to_owned),
-        cpus_allowed: Some("0-95".to_owned()),
-        placing: Placing::default(),
-        verdict: verdict(&remote_share),
+        cpus_allowed: Some(model::list::format(&cpus(habits))),
+        placing: placing(habits),
+        verdict: Verdict::Unknown,
+        verdict_reason: None,
+        findings: Vec::new(),
+        findings_cleared: Vec::new(),
         remote_share,
         devices: devices_used(&habits.gpus),
         devices_reason: None,
         threads: threads(habits, &cpu),
+    }
+}
+
+/// All CPUs: 48 on each node.
+fn cpus(habits: &Habits) -> Vec<u32> {
+    (0..id(habits.cpus.len() * 48)).collect()
+}
+
+/// The whole machine, and the policy.
+fn placing(habits: &Habits) -> Placing {
+    // The kernel's words are the same as numactl's, with something behind them.
+    let policy = habits
+        .policy
+        .and_then(|words| Policy::parse(&format!("{words} ")));
+    Placing {
+        policy,
+        cpus_allowed: Some(cpus(habits)),
+        mems_allowed: Some((0..id(habits.cpus.len())).collect()),
+        cgroup: Some("/system.slice/inference.service".to_owned()),
+        ..Placing::default()
     }
 }
 
@@ -248,7 +274,32 @@ fn threads(habits: &Habits, cpu: &ByNode) -> Vec<Thread> {
         .collect()
 }
 
+/// A snapshot with the conclusions that the agent would draw from it and from the one half a minute before.
 fn snapshot(
+    nodes: usize,
+    sockets: usize,
+    balancing: bool,
+    habits: &[Habits],
+    tick: u64,
+) -> Snapshot {
+    let made = |tick| counted(nodes, sockets, balancing, habits, tick);
+    let mut judge = Judge::new(Thresholds::default(), Some(105 << 20));
+    judge.judge(&mut made(tick.saturating_sub(30)));
+    let mut snapshot = made(tick);
+    judge.judge(&mut snapshot);
+    snapshot
+}
+
+/// Eight GPUs and two NICs on a machine of two nodes, none on others.
+fn devices(nodes: usize) -> Vec<Device> {
+    if nodes != 2 {
+        return Vec::new();
+    }
+    (0..8).map(gpu).chain((0..2).map(nic)).collect()
+}
+
+/// The same without conclusions.
+fn counted(
     nodes: usize,
     sockets: usize,
     balancing: bool,
@@ -288,7 +339,7 @@ fn snapshot(
         },
         topology: Topology {
             nodes: (0..nodes).map(|n| node(n, sockets, nodes, tick)).collect(),
-            devices: (0..if nodes == 2 { 8 } else { 0 }).map(gpu).collect(),
+            devices: devices(nodes),
             ..Topology::default()
         },
         signals: signals(balancing),
@@ -305,6 +356,8 @@ fn snapshot(
             },
         },
         processes,
+        findings: Vec::new(),
+        findings_cleared: Vec::new(),
     }
 }
 
@@ -476,10 +529,15 @@ pub(crate) fn nothing_known() -> Snapshot {
             placing: Placing::default(),
             remote_share: RemoteShare::default(),
             verdict: Verdict::Unknown,
+            verdict_reason: None,
+            findings: Vec::new(),
+            findings_cleared: Vec::new(),
             devices: Vec::new(),
             devices_reason: None,
             threads: Vec::new(),
         };
     }
+    snapshot.findings.clear();
+    Judge::default().judge(&mut snapshot);
     snapshot
 }

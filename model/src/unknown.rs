@@ -1,0 +1,145 @@
+//! Why a process has no remote share, and so no verdict, in words.
+
+use crate::process::Process;
+use crate::signal::{Signal, SignalName, SignalState};
+use crate::snapshot::Snapshot;
+use crate::thresholds::Thresholds;
+
+/// Why hint touches give no share here.
+#[must_use]
+pub fn why_no_hint(snapshot: &Snapshot) -> String {
+    match snapshot.host.numa_balancing {
+        None => return "no hint touches: this kernel has no NUMA balancing".to_owned(),
+        Some(0) => return "no hint touches: NUMA balancing is off".to_owned(),
+        Some(mode) if mode & 2 != 0 => {
+            return "NUMA balancing is tiering, its hint touches are no share".to_owned();
+        }
+        Some(_) => {}
+    }
+    match snapshot.signal(SignalName::Hint) {
+        Some(hint) if hint.state == SignalState::Unreliable => {
+            "hint touches failed their self-test".to_owned()
+        }
+        Some(hint) if hint.is_live() => "too few hint touches".to_owned(),
+        Some(hint) => match &hint.reason {
+            Some(reason) => format!("no hint touches: {reason}"),
+            None => "no hint signal".to_owned(),
+        },
+        None => "no hint signal".to_owned(),
+    }
+}
+
+/// Why neither hint touches nor an estimate gave a share.
+#[must_use]
+pub fn why_unknown(process: &Process, snapshot: &Snapshot, thresholds: &Thresholds) -> String {
+    let hint = why_no_hint(snapshot);
+    format!(
+        "{hint}; no estimate: {}",
+        why_no_estimate(process, snapshot, thresholds)
+    )
+}
+
+fn why_no_estimate(process: &Process, snapshot: &Snapshot, thresholds: &Thresholds) -> String {
+    let failed = |name| {
+        let signal = snapshot.signal(name);
+        signal.is_some_and(|s: &Signal| s.state == SignalState::Unreliable)
+    };
+    let placement = &process.placement;
+    let Some(by_node) = &placement.by_node_bytes else {
+        return match &placement.reason {
+            Some(reason) => format!("placement unknown ({reason})"),
+            None => "placement unknown".to_owned(),
+        };
+    };
+    if failed(SignalName::Placement) {
+        return "the placement failed its self-test".to_owned();
+    }
+    if process.cpu_time_ns_by_node.is_none() {
+        return "CPU time by node unknown".to_owned();
+    }
+    if failed(SignalName::Sched) {
+        return "CPU time by node failed its self-test".to_owned();
+    }
+    let bytes = by_node
+        .values()
+        .fold(0, |sum: u64, n| sum.saturating_add(*n));
+    if bytes / 4096 < thresholds.evidence_pages {
+        return format!("only {} pages are resident", bytes / 4096);
+    }
+    "it used no CPU time while it was watched: check it under load".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::tests::{process, snapshot};
+    use crate::process::ByNode;
+
+    /// A process about which nothing but this is known.
+    fn said(change: impl Fn(&mut Snapshot)) -> String {
+        let mut snapshot = snapshot(10, vec![process()]);
+        snapshot.host.numa_balancing = Some(0);
+        change(&mut snapshot);
+        why_unknown(&snapshot.processes[0], &snapshot, &Thresholds::default())
+    }
+
+    fn fails(snapshot: &mut Snapshot, name: SignalName) {
+        for signal in snapshot.signals.iter_mut().filter(|s| s.name == name) {
+            signal.state = SignalState::Unreliable;
+        }
+    }
+
+    #[test]
+    fn the_first_thing_that_is_missing_is_named() {
+        type Change = fn(&mut Snapshot);
+        let cases: [(Change, &str); 10] = [
+            (
+                |_| {},
+                "no hint touches: NUMA balancing is off; no estimate: it used no CPU",
+            ),
+            (
+                |s| s.host.numa_balancing = None,
+                "this kernel has no NUMA balancing;",
+            ),
+            (
+                |s| s.host.numa_balancing = Some(2),
+                "its hint touches are no share;",
+            ),
+            (|s| s.host.numa_balancing = Some(1), "too few hint touches;"),
+            (
+                |s| {
+                    s.host.numa_balancing = Some(1);
+                    fails(s, SignalName::Hint);
+                },
+                "hint touches failed their self-test;",
+            ),
+            (
+                |s| {
+                    s.processes[0].placement.by_node_bytes = None;
+                    s.processes[0].placement.reason = Some("it has ended".to_owned());
+                },
+                "placement unknown (it has ended)",
+            ),
+            (
+                |s| fails(s, SignalName::Placement),
+                "the placement failed its self-test",
+            ),
+            (
+                |s| s.processes[0].cpu_time_ns_by_node = None,
+                "CPU time by node unknown",
+            ),
+            (
+                |s| fails(s, SignalName::Sched),
+                "CPU time by node failed its self-test",
+            ),
+            (
+                |s| s.processes[0].placement.by_node_bytes = Some(ByNode::from([(0, 63 * 4096)])),
+                "only 63 pages are resident",
+            ),
+        ];
+        for (change, want) in cases {
+            let text = said(change);
+            assert!(text.contains(want), "{want}: {text}");
+        }
+    }
+}
