@@ -13,7 +13,7 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::time::Duration;
-use tests::findings::{Told, VISIT};
+use tests::findings::{Told, VISIT, VISIT_NS};
 
 /// The arguments.
 #[derive(Args, Clone, Debug)]
@@ -88,10 +88,10 @@ impl Tenant {
 impl Work {
     fn turn(self, turn: usize, cpus: &[u32], memory: &Region) -> Result<()> {
         match self {
-            Self::Compute => compute_for(VISIT.as_nanos() as u64),
+            Self::Compute => compute_for(VISIT_NS),
             Self::Hop => {
                 sys::pin(0, &[cpus[turn % cpus.len()]])?;
-                compute_for(VISIT.as_nanos() as u64);
+                compute_for(VISIT_NS);
             }
             Self::Churn => {
                 memory.advise(libc::MADV_DONTNEED)?;
