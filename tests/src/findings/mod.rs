@@ -24,8 +24,10 @@ pub const PAGES: u64 = 8192;
 pub const MANY_PAGES: u64 = 65_536;
 /// Pages of the weights' file: 32 MiB.
 pub const WEIGHTS_PAGES: u64 = 8192;
-/// CPU time of a turn of a tenant's work.
-pub const VISIT: Duration = Duration::from_millis(2);
+/// CPU time of a turn of a tenant's work, nanoseconds.
+pub const VISIT_NS: u64 = 2_000_000;
+/// The same.
+pub const VISIT: Duration = Duration::from_nanos(VISIT_NS);
 
 /// What `workload tenant` says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

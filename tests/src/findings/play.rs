@@ -18,8 +18,8 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 const ON_NODE_0: &[usize] = &[0, 1];
 const ON_NODE_1: &[usize] = &[2, 3];
 
-const fn bound(node: u32) -> Option<(i32, u32)> {
-    Some((libc::MPOL_BIND, node))
+const fn bound(node: u32) -> (i32, u32) {
+    (libc::MPOL_BIND, node)
 }
 
 type Tenants = BTreeMap<&'static str, Tenant>;
@@ -153,15 +153,15 @@ impl<'a> Stage<'a> {
         self.earlier_run()?;
         let on_node_0 = Given {
             cpus: ON_NODE_0,
-            policy: bound(0),
+            policy: Some(bound(0)),
         };
         let on_node_1 = Given {
             cpus: ON_NODE_1,
-            policy: bound(1),
+            policy: Some(bound(1)),
         };
         let apart = Given {
             cpus: ON_NODE_1,
-            policy: bound(0),
+            policy: Some(bound(0)),
         };
         let starts = [
             ("away", on_node_0, format!("{server} --pages {MANY_PAGES}")),
@@ -195,7 +195,7 @@ impl<'a> Stage<'a> {
                 "wander",
                 Given {
                     cpus: &[1, 2, 3],
-                    policy: bound(1),
+                    policy: Some(bound(1)),
                 },
                 format!("exec {server} --work hop"),
             ),
@@ -244,7 +244,7 @@ impl<'a> Stage<'a> {
         drop(file);
         std::fs::write(DROP_CACHES, "1").context(DROP_CACHES)?;
         let given = Given {
-            policy: bound(0),
+            policy: Some(bound(0)),
             ..Given::default()
         };
         let script = format!("exec {} tenant --weights {WEIGHTS}", self.workload);

@@ -142,18 +142,6 @@ impl Region {
         }
     }
 
-    /// Gives pages back to the kernel; private anonymous ones are gone.
-    pub(crate) fn give_back(&self, pages: Range<usize>) -> Result<()> {
-        debug_assert!(pages.end <= self.pages);
-        let start = self.start.wrapping_add(pages.start * PAGE).cast();
-        // SAFETY: within the mapping, whose contents nobody depends on.
-        if unsafe { libc::madvise(start, pages.len() * PAGE, libc::MADV_DONTNEED) } == 0 {
-            Ok(())
-        } else {
-            Err(Error::last_os_error()).context("madvise")
-        }
-    }
-
     /// Resident pages by node, as `move_pages` tells; fails if one isn't resident.
     pub(crate) fn pages_by_node(&self) -> Result<ByNode> {
         let (by_node, absent) = self.query()?;

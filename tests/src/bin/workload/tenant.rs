@@ -12,7 +12,8 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
-use tests::findings::{Told, VISIT};
+use std::time::Duration;
+use tests::findings::{Told, VISIT, VISIT_NS};
 
 /// The arguments.
 #[derive(Args, Clone, Debug)]
@@ -34,8 +35,8 @@ pub(crate) struct Tenant {
     work: Option<Work>,
 }
 
-/// Pages of a turn.
-const CHURNED: usize = 64;
+/// After a turn that touches much.
+const PAUSE: Duration = Duration::from_millis(400);
 
 /// Work in short turns, so that an emulated machine has time for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -44,7 +45,7 @@ enum Work {
     Compute,
     /// Compute on each CPU that it may run on, one after the other.
     Hop,
-    /// Give the last [`CHURNED`] pages back and touch them again.
+    /// Give all pages back and touch them again.
     Churn,
 }
 
@@ -87,16 +88,15 @@ impl Tenant {
 impl Work {
     fn turn(self, turn: usize, cpus: &[u32], memory: &Region) -> Result<()> {
         match self {
-            Self::Compute => compute_for(VISIT.as_nanos() as u64),
+            Self::Compute => compute_for(VISIT_NS),
             Self::Hop => {
                 sys::pin(0, &[cpus[turn % cpus.len()]])?;
-                compute_for(VISIT.as_nanos() as u64);
+                compute_for(VISIT_NS);
             }
             Self::Churn => {
-                let end = memory.all().end;
-                let few = end.saturating_sub(CHURNED)..end;
-                memory.give_back(few.clone())?;
-                memory.write(few);
+                memory.advise(libc::MADV_DONTNEED)?;
+                memory.write(memory.all());
+                std::thread::sleep(PAUSE);
             }
         }
         std::thread::sleep(VISIT * 9);
