@@ -219,7 +219,7 @@ fn relaunch_of_worker(others: Vec<Process>) -> String {
     let now = snapshot(10, [others, vec![worker]].concat());
     let view = View {
         now: &now,
-        before: None,
+        past: &Past::default(),
         thresholds: &Thresholds::default(),
         cache_bytes: None,
     };
