@@ -219,7 +219,7 @@ fn relaunch_of_worker(others: Vec<Process>) -> String {
     let now = snapshot(10, [others, vec![worker]].concat());
     let view = View {
         now: &now,
-        before: None,
+        past: &Past::default(),
         thresholds: &Thresholds::default(),
         cache_bytes: None,
     };
@@ -792,6 +792,8 @@ fn docs_have_every_id() {
     let (_, table) = text.split_once("| id | raised when |").unwrap();
     let mut documented: Vec<&str> = table
         .lines()
+        .skip(1)
+        .take_while(|line| line.starts_with('|'))
         .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
         .map(|(id, _)| id)
         .collect();
