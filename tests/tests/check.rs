@@ -67,7 +67,7 @@ fn a_snapshot_says_what_check_says_of_the_same_process() {
     let process = &snapshot.processes[0];
     assert_eq!(process.verdict, Verdict::Unknown);
     let why = process.verdict_reason.as_deref().expect("a reason");
-    assert!(why.contains("it used no CPU"), "{why}");
+    assert!(why.contains("it used no CPU time"), "{why}");
     assert_eq!(report.answers[0].summary, why);
 }
 

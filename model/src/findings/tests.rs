@@ -792,7 +792,8 @@ fn docs_have_every_id() {
     let (_, table) = text.split_once("| id | raised when |").unwrap();
     let mut documented: Vec<&str> = table
         .lines()
-        .take_while(|line| !line.is_empty())
+        .skip(1)
+        .take_while(|line| line.starts_with('|'))
         .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
         .map(|(id, _)| id)
         .collect();
