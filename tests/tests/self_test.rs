@@ -99,3 +99,27 @@ fn a_snapshot_shows_the_unreliable_signal_and_rests_no_share_on_it() {
     );
     assert_eq!(snapshot.processes[0].remote_share.value, None);
 }
+
+/// A node agent's cgroup may have no more. What the kernel counts is the most that was ever resident.
+#[test]
+fn it_needs_less_than_64_mib() {
+    let mut child = std::process::Command::new(tests::built::numawatch())
+        .args(["doctor", "--self-test"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("numawatch starts");
+    let pid = child.id().cast_signed();
+    // SAFETY: all zeros are a value of it, and the kernel writes it.
+    let used = unsafe {
+        let mut used: libc::rusage = std::mem::zeroed();
+        assert_eq!(
+            libc::wait4(pid, std::ptr::null_mut(), 0, &raw mut used),
+            pid
+        );
+        used
+    };
+    // It is gone: there is nothing to wait for any more.
+    let _ = child.try_wait();
+    let mebibytes = used.ru_maxrss / 1024;
+    assert!((10..64).contains(&mebibytes), "{mebibytes} MiB");
+}

@@ -1,7 +1,7 @@
 //! Where the running kernel keeps what the programs read, from its own BTF: no offset is written down anywhere.
 
-use btf::btf::{Btf, FlattenedType, Struct, Type};
-use std::collections::{BTreeMap, BTreeSet};
+use super::btf::{Btf, BtfError, Id, Kind, Type};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 /// What the programs and the ladder must know of the running kernel.
@@ -23,7 +23,7 @@ pub(crate) enum LayoutError {
     Open { path: String, error: std::io::Error },
     /// The file is not what it should be.
     #[error("kernel BTF {path} cannot be parsed: {error}")]
-    Parse { path: String, error: btf::Error },
+    Parse { path: String, error: BtfError },
     /// This kernel names it differently.
     #[error("kernel BTF has no {0}; this kernel's layout is not known")]
     Missing(String),
@@ -39,39 +39,24 @@ fn remedy(error: &std::io::Error) -> &'static str {
 
 impl Layout {
     /// Reads a kernel's BTF file, usually `/sys/kernel/btf/vmlinux`, and what it says of the functions and tracepoints of
-    /// these names. Takes about 0.3 s and 80 MiB for the time of it.
+    /// these names.
     pub(crate) fn read(path: &Path, names: &BTreeSet<&str>) -> Result<Self, LayoutError> {
         let shown = path.display().to_string();
-        std::fs::File::open(path).map_err(|error| LayoutError::Open {
+        let data = std::fs::read(path).map_err(|error| LayoutError::Open {
             path: shown.clone(),
             error,
         })?;
-        let btf =
-            Btf::from_file(path).map_err(|error| LayoutError::Parse { path: shown, error })?;
+        let btf = Btf::new(data).map_err(|error| LayoutError::Parse { path: shown, error })?;
         Self::from_btf(&btf, names)
     }
 
     fn from_btf(btf: &Btf, names: &BTreeSet<&str>) -> Result<Self, LayoutError> {
-        let types = Types(btf);
-        let mut layout = Self::default();
-        for found in btf.get_types() {
-            let Some(name) = &found.name else { continue };
-            let Type::FunctionProto(proto) = &found.base_type else {
-                continue;
-            };
-            let arguments = || proto.params.iter().map(|p| types.written(p.type_id));
-            if found.is_function && found.num_refs == 0 {
-                if names.contains(name.as_str()) {
-                    layout.functions.insert(name.clone(), arguments().collect());
-                }
-            } else if let Some(tracepoint) = name.strip_prefix("btf_trace_")
-                && names.contains(tracepoint)
-            {
-                // The first argument is the tracer's own data.
-                let arguments = arguments().skip(1).collect();
-                layout.tracepoints.insert(tracepoint.to_owned(), arguments);
-            }
-        }
+        let types = Types::find(btf, names);
+        let mut layout = Self {
+            functions: types.functions.clone(),
+            tracepoints: types.tracepoints.clone(),
+            ..Self::default()
+        };
         let g = &mut layout.globals;
         g.insert("TASK_PID", types.offset("task_struct", "pid")?);
         g.insert("TASK_TGID", types.offset("task_struct", "tgid")?);
@@ -115,99 +100,162 @@ const REGISTERS: [(&str, &str); 5] = [
     ("REGS_ARG_3", "dx"),
 ];
 
-struct Types<'a>(&'a Btf);
+/// Structures of which something is asked.
+const STRUCTURES: [&str; 11] = [
+    "task_struct",
+    "sched_entity",
+    "signal_struct",
+    "vm_area_struct",
+    "pt_regs",
+    "file",
+    "inode",
+    "zonelist",
+    "pglist_data",
+    "page",
+    "folio",
+];
 
-impl Types<'_> {
-    fn structure(&self, name: &str) -> Result<&Struct, LayoutError> {
-        self.0
-            .get_types()
-            .iter()
-            .filter(|t| t.name.as_deref() == Some(name) && t.num_refs == 0)
-            .find_map(|t| match &t.base_type {
-                Type::Struct(s) if !s.members.is_empty() => Some(s),
-                _ => None,
-            })
-            .ok_or_else(|| LayoutError::Missing(format!("struct {name}")))
+/// Enumerators of which the value is asked.
+const ENUMERATORS: [&str; 3] = ["PG_head", "MR_NUMA_MISPLACED", "FOLL_LONGTERM"];
+
+/// Structures in structures are no deeper.
+const DEPTH: usize = 16;
+
+/// What is asked for, found in one pass.
+struct Types<'a> {
+    btf: &'a Btf,
+    structures: HashMap<&'a str, Type<'a>>,
+    enumerators: HashMap<&'a str, u32>,
+    functions: BTreeMap<String, Vec<String>>,
+    tracepoints: BTreeMap<String, Vec<String>>,
+}
+
+impl<'a> Types<'a> {
+    fn find(btf: &'a Btf, names: &BTreeSet<&str>) -> Self {
+        let mut found = Self {
+            btf,
+            structures: HashMap::new(),
+            enumerators: HashMap::new(),
+            functions: BTreeMap::new(),
+            tracepoints: BTreeMap::new(),
+        };
+        for (_, one) in btf.types() {
+            match one.kind {
+                Kind::Struct if STRUCTURES.contains(&one.name) && one.has_members() => {
+                    found.structures.entry(one.name).or_insert(one);
+                }
+                Kind::Enum => found.add_enumerators(&one),
+                Kind::Function if names.contains(one.name) => {
+                    let prototype = btf.get(one.size_or_id);
+                    let arguments = prototype.map(|proto| found.arguments(&proto, 0));
+                    let arguments = arguments.unwrap_or_default();
+                    found.functions.insert(one.name.to_owned(), arguments);
+                }
+                Kind::Typedef => found.add_tracepoint(&one, names),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn add_enumerators(&mut self, of: &Type<'a>) {
+        for one in self.btf.members(of) {
+            if let Some(name) = ENUMERATORS.iter().find(|name| **name == one.name) {
+                self.enumerators.entry(name).or_insert(one.type_or_value);
+            }
+        }
+    }
+
+    /// A tracepoint's type is that of a pointer to a function whose first argument is the tracer's own data.
+    fn add_tracepoint(&mut self, typedef: &Type<'_>, names: &BTreeSet<&str>) {
+        let tracepoint = typedef.name.strip_prefix("btf_trace_");
+        let Some(tracepoint) = tracepoint.filter(|name| names.contains(name)) else {
+            return;
+        };
+        let pointer = self.btf.bare(typedef.size_or_id);
+        let pointer = pointer.filter(|found| found.kind == Kind::Pointer);
+        let prototype = pointer.and_then(|pointer| self.btf.bare(pointer.size_or_id));
+        if let Some(prototype) = prototype.filter(|found| found.kind == Kind::Prototype) {
+            let arguments = self.arguments(&prototype, 1);
+            self.tracepoints.insert(tracepoint.to_owned(), arguments);
+        }
+    }
+
+    fn arguments(&self, prototype: &Type<'_>, skip: usize) -> Vec<String> {
+        let arguments = self.btf.members(prototype).skip(skip);
+        arguments.map(|a| self.written(a.type_or_value)).collect()
+    }
+
+    fn structure(&self, name: &str) -> Result<&Type<'a>, LayoutError> {
+        let found = self.structures.get(name);
+        found.ok_or_else(|| LayoutError::Missing(format!("struct {name}")))
     }
 
     /// Byte offset of a member, also inside anonymous structures and unions.
     fn offset(&self, structure: &str, member: &str) -> Result<u32, LayoutError> {
-        self.bits(self.structure(structure)?, member)
+        self.bits(self.structure(structure)?, member, DEPTH)
             .map(|bits| bits / 8)
             .ok_or_else(|| LayoutError::Missing(format!("{structure}.{member}")))
     }
 
-    fn bits(&self, structure: &Struct, member: &str) -> Option<u32> {
-        structure
-            .members
-            .iter()
-            .find_map(|m| match m.name.as_deref() {
-                Some(name) if name == member => Some(m.offset),
-                None | Some("") => match &self.0.get_type_by_id(m.type_id).ok()?.base_type {
-                    Type::Struct(inner) | Type::Union(inner) => {
-                        self.bits(inner, member).map(|bits| m.offset + bits)
-                    }
-                    _ => None,
-                },
-                Some(_) => None,
-            })
+    fn bits(&self, structure: &Type<'_>, member: &str, depth: usize) -> Option<u32> {
+        self.btf.members(structure).find_map(|m| match m.name {
+            name if name == member => Some(m.bits),
+            "" if depth > 0 => {
+                let inner = self.btf.bare(m.type_or_value)?;
+                let bits = self.bits(&inner, member, depth - 1)?;
+                Some(m.bits + bits)
+            }
+            _ => None,
+        })
     }
 
     /// A type as the ladder writes it: `folio *`, `page **`, `i32` for an integer, enumeration or truth value of 32 bits,
     /// `struct` for one by value, `void *`.
-    fn written(&self, id: u32) -> String {
-        let Ok(found) = self.0.get_type_by_id(id) else {
-            return "?".to_owned();
-        };
-        let name = match &found.base_type {
-            Type::Integer(integer) => format!("i{}", integer.bits),
-            Type::Enum32(_) => "i32".to_owned(),
-            Type::Enum64(_) => "i64".to_owned(),
-            Type::Void => "void".to_owned(),
-            Type::Struct(s) | Type::Union(s) if found.num_refs > 0 => self.name_of(s),
-            Type::Struct(_) | Type::Union(_) => "struct".to_owned(),
-            _ => "?".to_owned(),
-        };
-        match found.num_refs {
-            0 => name,
-            refs => format!("{name} {}", "*".repeat(refs as usize)),
-        }
-    }
-
-    /// A structure's name. What a pointer points to has none of its own here: the structure of the same members has.
-    fn name_of(&self, structure: &Struct) -> String {
-        let same =
-            |other: &Struct| {
-                !other.members.is_empty()
-                    && other.members.len() == structure.members.len()
-                    && other.members.iter().zip(&structure.members).all(|(a, b)| {
-                        (a.type_id, a.offset, &a.name) == (b.type_id, b.offset, &b.name)
-                    })
+    fn written(&self, mut id: Id) -> String {
+        let mut pointers = String::new();
+        // What a structure without a name of its own is called.
+        let mut called = "";
+        let name = loop {
+            if id == 0 {
+                break "void".to_owned();
+            }
+            let Some(found) = self.btf.get(id) else {
+                break "?".to_owned();
             };
-        let named = self.0.get_types().iter().find_map(|t| match &t.base_type {
-            Type::Struct(s) | Type::Union(s) if t.num_refs == 0 && same(s) => t.name.clone(),
-            _ => None,
-        });
-        named.unwrap_or_else(|| "struct".to_owned())
-    }
-
-    fn member_type(&self, structure: &str, member: &str) -> Result<&FlattenedType, LayoutError> {
-        let missing = || LayoutError::Missing(format!("{structure}.{member}"));
-        let found = self
-            .structure(structure)?
-            .members
-            .iter()
-            .find(|m| m.name.as_deref() == Some(member));
-        self.0
-            .get_type_by_id(found.ok_or_else(missing)?.type_id)
-            .map_err(|_| missing())
+            match found.kind {
+                Kind::Pointer if pointers.len() < DEPTH => pointers.push('*'),
+                Kind::Typedef => called = found.name,
+                Kind::Qualifier => {}
+                Kind::Int => break format!("i{}", Btf::int_bits(&found).unwrap_or(0)),
+                Kind::Enum => break "i32".to_owned(),
+                Kind::Enum64 => break "i64".to_owned(),
+                Kind::Struct | Kind::Union | Kind::Forward if pointers.is_empty() => {
+                    break "struct".to_owned();
+                }
+                Kind::Struct | Kind::Union | Kind::Forward => {
+                    let names = [found.name, called, "struct"];
+                    let name = names.into_iter().find(|name| !name.is_empty());
+                    break name.unwrap_or_default().to_owned();
+                }
+                _ => break "?".to_owned(),
+            }
+            id = found.size_or_id;
+        };
+        if pointers.is_empty() {
+            name
+        } else {
+            format!("{name} {pointers}")
+        }
     }
 
     fn array_length(&self, structure: &str, member: &str) -> Result<u32, LayoutError> {
-        match &self.member_type(structure, member)?.base_type {
-            Type::Array(array) => Ok(array.num_elements),
-            _ => Err(LayoutError::Missing(format!("array {structure}.{member}"))),
-        }
+        let members = self.btf.members(self.structure(structure)?);
+        let mut members = members.filter(|found| found.name == member);
+        let found = members.next().and_then(|m| self.btf.bare(m.type_or_value));
+        let array = found.and_then(|found| Btf::array(&found));
+        let missing = || LayoutError::Missing(format!("array {structure}.{member}"));
+        Ok(array.ok_or_else(missing)?.1)
     }
 
     /// log2 of the number of nodes that the kernel was built for: a zone list has one entry for each zone of each
@@ -223,37 +271,18 @@ impl Types<'_> {
     }
 
     fn enum_value(&self, name: &str) -> Result<u32, LayoutError> {
-        self.0
-            .get_types()
-            .iter()
-            .find_map(|t| match &t.base_type {
-                Type::Enum32(e) => e
-                    .entries
-                    .iter()
-                    .find(|entry| entry.name.as_deref() == Some(name)),
-                _ => None,
-            })
-            .and_then(|entry| u32::try_from(entry.value).ok())
-            .ok_or_else(|| LayoutError::Missing(format!("enumerator {name}")))
+        let value = self.enumerators.get(name).copied();
+        value.ok_or_else(|| LayoutError::Missing(format!("enumerator {name}")))
     }
 
     /// A compound page's order: a byte of its second page's own, or since 6.6 the low byte of that page's flags.
     fn order_offset(&self) -> Result<u32, LayoutError> {
-        let page = self.0.get_types().iter().find(|t| {
-            t.name.as_deref() == Some("page")
-                && t.num_refs == 0
-                && matches!(t.base_type, Type::Struct(_))
-        });
-        let page_bytes = page
-            .ok_or_else(|| LayoutError::Missing("struct page".to_owned()))?
-            .bits
-            / 8;
+        let page_bytes = self.structure("page")?.size_or_id;
         if let Ok(folio) = self.structure("folio") {
-            if let Some(bits) = self.bits(folio, "_folio_order") {
-                return Ok(bits / 8);
-            }
-            if let Some(bits) = self.bits(folio, "_flags_1") {
-                return Ok(bits / 8);
+            for member in ["_folio_order", "_flags_1"] {
+                if let Some(bits) = self.bits(folio, member, DEPTH) {
+                    return Ok(bits / 8);
+                }
             }
         }
         Ok(page_bytes + self.offset("page", "compound_order")?)

@@ -8,6 +8,7 @@ pub(crate) mod assemble;
 pub(crate) mod attach;
 pub(crate) mod beside;
 pub(crate) mod bounds;
+mod btf;
 pub(crate) mod forced;
 pub(crate) mod ladder;
 pub(crate) mod layout;

@@ -161,7 +161,7 @@ fn machine(root: &Root, topology: &Topology) -> Machine {
     }
 }
 
-/// The kernel's BTF took 80 MiB while it was parsed; the allocator keeps them unless told.
+/// The kernel's BTF took 30 MiB while programs were loaded; the allocator keeps them unless told.
 fn give_back_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: no requirements.
