@@ -6,7 +6,7 @@ use crate::list;
 use crate::policy::PolicyMode;
 use crate::process::Process;
 use crate::signal::SignalName;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Lost, Snapshot};
 use crate::thresholds::Thresholds;
 use serde::{Deserialize, Serialize};
 
@@ -69,14 +69,18 @@ pub struct Report {
     pub answers: Vec<Answer>,
     /// What else was found, and the evidence of what failed.
     pub findings: Vec<Finding>,
+    /// What was not counted, or not told: with lost rows no answer that rests on counts is sure.
+    #[serde(default)]
+    pub lost: Lost,
 }
 
 impl Report {
-    /// The worst of it; [`State::Unknown`] if nobody could be asked about, or somebody no more.
+    /// The worst of it; [`State::Unknown`] if nobody could be asked about, somebody no more, or counts were lost.
     #[must_use]
     pub fn worst(&self) -> State {
         let gone = self.answers.is_empty() || !self.ended.is_empty();
-        let nobody = gone.then_some(State::Unknown);
+        let unsure = self.lost.rows.is_some_and(|rows| rows > 0);
+        let nobody = (gone || unsure).then_some(State::Unknown);
         let found = self.findings.iter().map(|f| match f.severity {
             Severity::Info => State::Pass,
             Severity::Warn => State::Warn,
@@ -115,6 +119,7 @@ pub fn check(
         ended: ended(began, snapshot, asked),
         answers,
         findings,
+        lost: snapshot.host.lost.clone(),
     }
 }
 
@@ -325,9 +330,15 @@ mod tests {
             ended: Vec::new(),
             answers: states.iter().copied().map(answer).collect(),
             findings: Vec::new(),
+            lost: Lost::default(),
         };
         assert_eq!(report(&[]).worst(), State::Unknown);
         assert_eq!(report(&[State::Pass]).worst(), State::Pass);
+        let mut unsure = report(&[State::Pass]);
+        unsure.lost.rows = Some(1);
+        assert_eq!(unsure.worst(), State::Unknown);
+        unsure.lost.rows = Some(0);
+        assert_eq!(unsure.worst(), State::Pass);
         assert_eq!(
             report(&[State::Pass, State::Unknown]).worst(),
             State::Unknown

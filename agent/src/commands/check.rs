@@ -1,7 +1,7 @@
 //! `numawatch check`: is each process near its GPU and its memory, why not, and what to type.
 
 use super::span::Span;
-use super::{runtime, span};
+use super::{runtime, span, table};
 use crate::cli::Check as Options;
 use crate::doctor::text::wrapped;
 use crate::logging;
@@ -89,6 +89,7 @@ fn text(report: &Report, snapshot: &Snapshot) -> String {
             text.push_str(&told(finding));
         }
     }
+    text.push_str(&table::lost(&report.lost));
     if report.answers.is_empty() && report.ended.is_empty() {
         text.push_str("UNKNOWN: no process was there to check at the end; --pid, --match or --all select others\n");
     }

@@ -32,7 +32,7 @@ pub(super) fn processes(snapshot: &Snapshot, looked_for: &str) -> String {
 }
 
 /// What was not counted, or not told, in a line each; nothing where all was.
-fn lost(lost: &Lost) -> String {
+pub(super) fn lost(lost: &Lost) -> String {
     let mut text = String::new();
     let mut line = |count: Option<u64>, what: &str| {
         if let Some(count) = count.filter(|count| *count > 0) {
