@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            logging::say(&format!("{error:#}"));
+            logging::say(&one_line(&error));
             ExitCode::from(CANNOT)
         }
     }
@@ -45,6 +45,21 @@ fn refuse(error: &clap::Error) -> ExitCode {
     }
     logging::say(&cli::one_line(error));
     ExitCode::from(CANNOT)
+}
+
+/// An error and what caused it, without saying anything twice: some errors tell their cause themselves.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if line.contains(&cause) {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push_str(": ");
+        }
+        line.push_str(&cause);
+    }
+    line
 }
 
 /// `numawatch snapshot | head -1` is not an error.

@@ -263,12 +263,11 @@ fn capability(facts: &Facts, capability: Capability) -> Check {
     }
     let harmless =
         capability == SYS_ADMIN || capability == SYS_RESOURCE && at_least(&facts.kernel, 5, 11);
-    let outcome = if harmless {
-        Outcome::Pass
-    } else {
-        Outcome::Warn
-    };
-    check(id, outcome, format!("{name} is missing: {costs}"))
+    if harmless {
+        let what = format!("{name} is missing, and not needed on this kernel");
+        return check(id, Outcome::Pass, what);
+    }
+    check(id, Outcome::Warn, format!("{name} is missing: {costs}"))
 }
 
 /// Whether a release is this version or later; not when it is no release.
@@ -324,7 +323,8 @@ fn rows(facts: &Facts) -> Check {
     match facts.lost.rows {
         Some(0) => check(id, Outcome::Pass, room),
         Some(n) => {
-            let what = format!("{n} counts found no room, so others are too low; {room}");
+            let what =
+                format!("counts that found no room, so that others are too low: {n}; {room}");
             check(id, Outcome::Fail, what)
         }
         None => check(

@@ -184,7 +184,7 @@ fn what_was_lost_and_what_was_missed() {
             with(|f| f.lost.rows = Some(7)),
             "bounds.rows",
             Outcome::Fail,
-            "7 counts found no room, so others are too low; entries in use: THREADS 2 of 8192",
+            "counts that found no room, so that others are too low: 7; entries in use: THREADS 2 of 8192",
         ),
         (
             with(|f| f.lost.events = Some(7)),

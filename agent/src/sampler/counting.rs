@@ -127,6 +127,10 @@ pub(super) fn all_under_balancing(signals: &[Signal], numa_balancing: Option<u32
 
 /// A signal as it stands while `kernel.numa_balancing` has this value.
 fn under_balancing(signal: &Signal, numa_balancing: Option<u32>) -> Signal {
+    // What the user asked for comes before what the host can't.
+    if signal.reason.as_deref() == Some(&forced::off(signal.name)) {
+        return signal.clone();
+    }
     if let Some(why) = ladder::idle(signal.name, numa_balancing) {
         // What the user can change comes first.
         let reason = match &signal.reason {

@@ -3,6 +3,7 @@
 //! The thread takes at most a twentieth of a CPU: with many processes each is refreshed more rarely.
 
 use super::survey::{Effort, Ground, Survey};
+use crate::host::capabilities::{SYS_PTRACE, read_capabilities};
 use crate::host::error::Error;
 use crate::host::numa_maps::Sum;
 use crate::host::placement::{is_available, read_placement};
@@ -303,11 +304,18 @@ pub(super) fn signal(root: &Root, options: Options) -> Signal {
     } else {
         "/proc/PID/pagemap, move_pages"
     };
+    let others = read_capabilities(root).is_ok_and(|have| have.has(SYS_PTRACE));
     Signal {
         name: SignalName::Placement,
-        state: SignalState::Attached,
+        state: if others {
+            SignalState::Attached
+        } else {
+            SignalState::Degraded
+        },
         mechanism: Some(Mechanism::Procfs),
         target: Some(target.to_owned()),
-        reason: None,
+        reason: (!others).then(|| OWN_ONLY.to_owned()),
     }
 }
+
+const OWN_ONLY: &str = "of one's own processes only: CAP_SYS_PTRACE is missing";
