@@ -300,6 +300,9 @@ fn pinned(subject: &Subject<'_>, process: &Process) -> Result<String, String> {
             "nothing was pinned while it was watched, {} MiB are accounted as pinned; watch its start to see where",
             before >> 20
         )),
+        Some(pages) if pages < subject.evidence_pages() => Err(format!(
+            "only {pages} pages were pinned while it was watched: too few to tell"
+        )),
         Some(pages) if judged && process.pinned.made.by_node.is_some() => Ok(format!(
             "{pages} pages were pinned while it was watched, on the right node"
         )),

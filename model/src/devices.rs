@@ -10,7 +10,7 @@ pub struct Device {
     pub address: String,
     /// What it is.
     pub kind: DeviceKind,
-    /// Its short name in tables: `GPU0`, `NIC0`; numbered by address within the kind.
+    /// Its short name in tables: `GPU0`, `NIC0`; numbered within the kind, see [`label`].
     pub label: String,
     /// `NVIDIA`, `AMD`, `Intel`, …; the vendor's id in hex where the name isn't known.
     pub vendor: String,

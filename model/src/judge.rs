@@ -3,6 +3,7 @@
 use crate::finding::{Cleared, Finding};
 use crate::findings::{Past, View, findings};
 use crate::process::Process;
+use crate::signal::SignalName;
 use crate::snapshot::Snapshot;
 use crate::thresholds::Thresholds;
 use crate::unknown::why_unknown;
@@ -64,16 +65,24 @@ impl Judge {
         self.past.record(snapshot);
 
         let mut raised = std::mem::take(&mut self.raised);
-        let mut about = |about: About, found: &[Finding]| {
+        let mut about = |about: About, found: &[Finding], can_tell: &dyn Fn(&str) -> bool| {
             let mut ever = raised.remove(&about).unwrap_or_default();
             let now: BTreeSet<Cleared> = found.iter().map(Finding::when_cleared).collect();
-            let cleared: Vec<Cleared> = ever.difference(&now).cloned().collect();
+            let gone = ever.difference(&now);
+            // What can't be told now is neither there nor gone.
+            let cleared: Vec<Cleared> = gone.filter(|c| can_tell(&c.id)).cloned().collect();
             ever.extend(now);
             if !ever.is_empty() {
                 self.raised.insert(about, ever);
             }
             cleared
         };
+        let trusted: BTreeSet<SignalName> = snapshot
+            .signals
+            .iter()
+            .filter(|signal| signal.is_trusted())
+            .map(|signal| signal.name)
+            .collect();
         for process in &mut snapshot.processes {
             // Only the living have findings, so a pid that came back has its own.
             let found = if process.alive {
@@ -83,10 +92,22 @@ impl Judge {
             };
             process.findings = found.unwrap_or_default();
             let id = Some((process.pid, process.start_time));
-            process.findings_cleared = about(id, &process.findings);
+            let can_tell = |finding: &str| {
+                let signals = needs(finding).iter();
+                let mut signals = signals.filter(|name| !trusted.contains(name));
+                let rests_on_placement = needs(finding).contains(&SignalName::Placement);
+                let placement = &process.placement;
+                let placed = !rests_on_placement
+                    || !process.alive
+                    || placement.is_conclusive(self.thresholds.mixed_from);
+                let mapped =
+                    finding != "mappings-bound-elsewhere" || placement.own_policies.is_some();
+                signals.next().is_none() && placed && mapped
+            };
+            process.findings_cleared = about(id, &process.findings, &can_tell);
         }
         snapshot.findings = of.remove(&None).unwrap_or_default();
-        snapshot.findings_cleared = about(None, &snapshot.findings);
+        snapshot.findings_cleared = about(None, &snapshot.findings, &|_| true);
     }
 
     fn verdict(&self, process: &Process, snapshot: &Snapshot) -> (Verdict, Option<String>) {
@@ -94,6 +115,24 @@ impl Judge {
         let reason =
             (verdict == Verdict::Unknown).then(|| why_unknown(process, snapshot, &self.thresholds));
         (verdict, reason)
+    }
+}
+
+/// The signals without which nobody can tell whether a finding is there. Those that rest on files alone need none.
+fn needs(finding: &str) -> &'static [SignalName] {
+    use SignalName::{DriverAlloc, Migration, Pin, Placement, Scan, Sched};
+    match finding {
+        "memory-away-from-gpu"
+        | "weights-in-remote-page-cache"
+        | "memory-from-before-bind"
+        | "locked-on-wrong-node" => &[Placement],
+        "threads-away-from-memory" => &[Placement, Sched],
+        "threads-wander" => &[Sched],
+        "pinned-before-bind" | "pinned-on-wrong-node" => &[Pin],
+        "driver-memory-on-wrong-node" => &[DriverAlloc],
+        "balancing-scan-is-dear" => &[Scan],
+        "pages-move-to-and-fro" => &[Migration],
+        _ => &[],
     }
 }
 
@@ -112,7 +151,7 @@ mod tests {
     use crate::finding::Severity;
     use crate::findings::tests::{process, snapshot};
     use crate::process::ByNode;
-    use crate::signal::{SignalName, SignalState};
+    use crate::signal::SignalState;
 
     /// A server whose GPU is on node 1, with so many per cent of its memory on node 0.
     fn away(percent: u64) -> Process {
@@ -178,6 +217,21 @@ mod tests {
         assert_eq!(cleared(&well), all);
         let again = judged(&mut judge, 4, away(60));
         assert_eq!(cleared(&again), [("memory-away-from-gpu", Severity::Warn)]);
+    }
+
+    #[test]
+    fn what_cannot_be_told_any_more_has_not_cleared() {
+        let mut judge = Judge::default();
+        judged(&mut judge, 1, away(60));
+        let mut untold = away(60);
+        untold.placement.by_node_bytes = None;
+        let untold = judged(&mut judge, 2, untold);
+        assert_eq!(ids(&untold), [""; 0]);
+        assert_eq!(cleared(&untold), []);
+        let mut incomplete = away(0);
+        incomplete.placement.coverage = Some(0.5);
+        assert_eq!(cleared(&judged(&mut judge, 3, incomplete)), []);
+        assert_eq!(cleared(&judged(&mut judge, 4, away(0))).len(), 2);
     }
 
     #[test]

@@ -12,8 +12,11 @@ pub struct LockedSample {
     pub locked: ByNode,
 }
 
+/// Fewer locked pages in a sample tell too little of where the others are.
+const ENOUGH: u64 = 30;
+
 /// Divides what the kernel says is locked (`VmLck`, bytes) over the nodes as the sample's locked pages lie. It counts
-/// addresses, so what is locked and not resident is taken to lie like the rest. `None` where the sample has no locked page.
+/// addresses, so what is locked and not resident is taken to lie like the rest. `None` where the sample has too few locked pages.
 #[must_use]
 pub fn locked_by_node(samples: &[LockedSample], locked_bytes: u64) -> Option<ByNode> {
     let mut weights: BTreeMap<u32, f64> = BTreeMap::new();
@@ -23,7 +26,8 @@ pub fn locked_by_node(samples: &[LockedSample], locked_bytes: u64) -> Option<ByN
         }
     }
     let all: f64 = weights.values().sum();
-    if all <= 0.0 {
+    let found: u64 = samples.iter().flat_map(|s| s.locked.values()).sum();
+    if found < ENOUGH {
         return None;
     }
     let bytes = |weight: f64| whole(locked_bytes as f64 * weight / all);
@@ -53,8 +57,8 @@ mod tests {
     #[test]
     fn what_is_locked_lies_where_the_samples_locked_pages_do() {
         let samples = [
-            sample(10.0, &[(0, 3), (1, 1)]),
-            sample(1.0, &[(1, 20)]),
+            sample(10.0, &[(0, 30), (1, 10)]),
+            sample(1.0, &[(1, 200)]),
             sample(5.0, &[]),
         ];
         assert_eq!(
@@ -64,7 +68,8 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_without_locked_pages_tells_nothing() {
+    fn a_sample_with_few_locked_pages_tells_nothing() {
+        assert_eq!(locked_by_node(&[sample(1.0, &[(0, 29)])], 4_096), None);
         assert_eq!(locked_by_node(&[sample(1.0, &[])], 4_096), None);
         assert_eq!(locked_by_node(&[], 4_096), None);
     }

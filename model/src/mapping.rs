@@ -9,7 +9,8 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryClass {
-    /// A model's weights: a file that is named like one, or a large one that is only read.
+    /// A model's weights in the page cache: a file that is named like one, or a large one that is only read. One in a file system
+    /// in memory is [`Self::Shared`]: nothing drops its pages.
     Weights,
     /// Another file: programs, libraries, data.
     File,
@@ -225,22 +226,22 @@ impl<'a> Mapping<'a> {
         } else {
             Memory::File
         };
-        let class = if self.holds_weights(bytes, in_memory) {
-            MemoryClass::Weights
-        } else if in_memory {
+        let class = if in_memory {
             MemoryClass::Shared
+        } else if self.holds_weights(bytes) {
+            MemoryClass::Weights
         } else {
             MemoryClass::File
         };
         Some(Content { class, memory })
     }
 
-    fn holds_weights(&self, bytes: u64, in_memory: bool) -> bool {
+    fn holds_weights(&self, bytes: u64) -> bool {
         let path = self.path.trim_end_matches(" (deleted)");
         let name = path.rsplit('/').next().unwrap_or_default();
         let named = WEIGHTS_ENDINGS.iter().any(|ending| name.ends_with(ending));
         let library = name.split('.').skip(1).any(|part| part == "so");
-        let read_only = !self.writable && !self.executable && !in_memory;
+        let read_only = !self.writable && !self.executable;
         (named && bytes >= NAMED_FILE) || (read_only && !library && bytes >= LARGE_FILE)
     }
 }
@@ -356,7 +357,7 @@ mod tests {
             ("rw-p", file, 4_000, "/m/a.safetensors", C::Weights),
             ("r--p", file, 4_000, "/m/blobs/sha256-abc", C::Weights),
             ("r--p", file, 4_000, "/m/a.gguf (deleted)", C::Weights),
-            ("rw-s", "00:15", 4_000, "/mnt/ram/a.gguf", C::Weights),
+            ("rw-s", "00:15", 4_000, "/mnt/ram/a.gguf", C::Shared),
             ("r--p", file, 0, "/m/tiny.bin", C::File),
             ("rw-s", file, 4_000, "/m/store", C::File),
             ("r--p", file, 4_000, "/l/libtorch_cuda.so", C::File),

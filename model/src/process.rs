@@ -231,7 +231,7 @@ pub struct Placement {
     #[serde(default)]
     pub weights_by_file: Option<BTreeMap<String, ByNode>>,
     /// Bytes locked by `mlock`, by node, from a sample of the pages' flags; empty where nothing is locked. `None` without
-    /// CAP_SYS_ADMIN, and where no sampled page is locked.
+    /// CAP_SYS_ADMIN, and where too few of the sampled pages are locked.
     #[serde(default)]
     pub locked_by_node_bytes: Option<ByNode>,
     /// Share of the mapped addresses in which resident pages have been looked for, 0 to 1.
@@ -249,6 +249,19 @@ pub struct Placement {
 pub const WEIGHTS_FILES: usize = 16;
 
 impl Placement {
+    /// Whether a share of so much would be seen: all addresses were looked at, and no node's margin is as large a share of
+    /// the whole.
+    #[must_use]
+    pub fn is_conclusive(&self, share: f64) -> bool {
+        let Some(by_node) = &self.by_node_bytes else {
+            return false;
+        };
+        let whole: u64 = by_node.values().fold(0, |sum, n| sum.saturating_add(*n));
+        let margins = self.margin_by_node_bytes.iter().flat_map(BTreeMap::values);
+        let widest = margins.max().copied().unwrap_or(0);
+        self.coverage.is_none_or(|part| part >= 1.0) && widest as f64 <= share * whole as f64
+    }
+
     /// Whether it is an estimate from a sample rather than a count.
     #[must_use]
     pub fn is_estimate(&self) -> bool {

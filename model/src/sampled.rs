@@ -24,6 +24,10 @@ pub struct Sampled {
 /// Bytes of the pages that everything here is counted in.
 const PAGE: u64 = 4096;
 
+/// So many pages more than were found, and an eighth, the kernel may account for before it is a newer process than the one that
+/// was looked at: its account lags by some pages a CPU.
+const LAG_PAGES: f64 = 4096.0;
+
 /// From this share of a process's pages on a stratum is worth a word when it doesn't answer.
 const WORTH_A_WORD: f64 = 0.05;
 
@@ -32,7 +36,7 @@ const WORTH_A_WORD: f64 = 0.05;
 /// `accounted` are the bytes that the kernel accounts for, by kind; `nodes` are the host's. What has all answered is taken as
 /// it was found, since the kernel's own account may lag by some pages; the rest is scaled to that account, files and shared
 /// memory together: whether a file lies in memory only, the kernel knows better than mount tables do. What is accounted for
-/// and of which nothing is known is uncertain whole.
+/// and of which nothing is known is uncertain whole: what came since the addresses were looked at, and what doesn't answer.
 #[must_use]
 pub fn placement(
     sampled: &[Sampled],
@@ -64,7 +68,20 @@ pub fn placement(
             }
             continue;
         };
-        let exact = strata.iter().all(answered_whole);
+        let seen: u64 = strata.iter().map(|s| s.pages).sum();
+        let newer = account.map_or(0.0, |bytes| pages(bytes) - seen as f64);
+        let newer = if newer > seen as f64 / 8.0 + LAG_PAGES {
+            newer
+        } else {
+            0.0
+        };
+        let silent = of_account.iter().map(|s| &s.stratum);
+        let silent: u64 = silent.filter(|s| s.asked() == 0).map(|s| s.pages).sum();
+        for node in &all_nodes {
+            let untold = (newer + silent as f64) * PAGE as f64;
+            *variances.entry(*node).or_default() += untold.powi(2);
+        }
+        let exact = newer == 0.0 && strata.iter().all(answered_whole);
         let target = account.filter(|_| !exact).map(pages);
         let scaled = target.map_or_else(|| found.clone(), |total| scale(&found, total));
         for (node, estimate) in &scaled {
@@ -200,7 +217,7 @@ mod tests {
         let found = [sampled(
             MemoryClass::Heap,
             ANON,
-            10_000,
+            18_000,
             &[(0, 300), (1, 100)],
         )];
         let accounted = BTreeMap::from([(ANON, 20_000 * PAGE)]);
@@ -232,6 +249,50 @@ mod tests {
             Some(ByNode::from([(0, 0), (1, 0)]))
         );
         assert!(!told.is_estimate());
+    }
+
+    #[test]
+    fn what_came_since_the_addresses_were_looked_at_is_uncertain() {
+        let found = [sampled(MemoryClass::Heap, ANON, 400, &[(0, 400)])];
+        let accounted = BTreeMap::from([(ANON, 100_000 * PAGE)]);
+        let told = placement(&found, &accounted, &[0, 1]);
+        assert!(told.is_estimate());
+        assert!(!told.is_conclusive(0.5), "{told:?}");
+    }
+
+    #[test]
+    fn what_gives_no_answer_is_uncertain() {
+        let silent = Sampled {
+            asked: 500,
+            ..sampled(MemoryClass::LargeAnonymous, ANON, 95_000, &[])
+        };
+        let found = [
+            sampled(MemoryClass::Heap, ANON, 5_000, &[(0, 5_000)]),
+            silent,
+        ];
+        let accounted = BTreeMap::from([(ANON, 100_000 * PAGE)]);
+        let told = placement(&found, &accounted, &[0, 1]);
+        assert!(!told.is_conclusive(0.5), "{told:?}");
+    }
+
+    #[test]
+    fn an_answer_of_all_pages_or_of_a_large_sample_is_conclusive() {
+        let all = [sampled(MemoryClass::Heap, ANON, 400, &[(0, 300), (1, 100)])];
+        let accounted = BTreeMap::from([(ANON, 400 * PAGE)]);
+        let mut told = placement(&all, &accounted, &[0, 1]);
+        assert!(told.is_conclusive(0.1));
+        told.coverage = Some(0.99);
+        assert!(!told.is_conclusive(0.1), "some addresses may hold the rest");
+        let many = [sampled(
+            MemoryClass::Heap,
+            ANON,
+            50_000,
+            &[(0, 3_000), (1, 1_000)],
+        )];
+        let accounted = BTreeMap::from([(ANON, 50_000 * PAGE)]);
+        assert!(placement(&many, &accounted, &[0, 1]).is_conclusive(0.1));
+        let few = [sampled(MemoryClass::Heap, ANON, 50_000, &[(0, 6), (1, 2)])];
+        assert!(!placement(&few, &accounted, &[0, 1]).is_conclusive(0.1));
     }
 
     #[test]

@@ -54,6 +54,15 @@ fn why_no_estimate(process: &Process, snapshot: &Snapshot, thresholds: &Threshol
     if failed(SignalName::Placement) {
         return "the placement failed its self-test".to_owned();
     }
+    if let Some(part) = placement.coverage.filter(|part| *part < 1.0) {
+        return format!(
+            "only {:.0} % of its addresses have been looked at",
+            part * 100.0
+        );
+    }
+    if !placement.is_conclusive(thresholds.mixed_from) {
+        return "too much of its memory gives no answer, or came since it was looked at".to_owned();
+    }
     if process.cpu_time_ns_by_node.is_none() {
         return "CPU time by node unknown".to_owned();
     }

@@ -97,7 +97,7 @@ fn weights_that_an_earlier_run_read_on_the_other_node_are_named() {
     assert_eq!(
         found.advice.first().map(String::as_str),
         Some(
-            "sync; echo 1 > /proc/sys/vm/drop_caches   # an earlier run read them from the other node"
+            "sync; echo 1 > /proc/sys/vm/drop_caches   # once all that map them are stopped: mapped pages stay"
         )
     );
 }

@@ -47,7 +47,9 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         serde_json::to_writer_pretty(&mut out, &document).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {
-        out.write_all(text(&report, &last).as_bytes())?;
+        // Names and paths are other people's: they are not to talk to the terminal.
+        let text = text(&report, &last).replace(|c: char| c.is_control() && c != '\n', "?");
+        out.write_all(text.as_bytes())?;
     }
     out.flush()?;
     Ok(exit(report.worst(), options.strict))

@@ -12,6 +12,9 @@ use std::os::unix::fs::FileExt as _;
 /// Bits of an entry of `pagemap` that are the page's frame; 0 where it is not told.
 const FRAME: u64 = (1 << 55) - 1;
 
+/// The bit of an entry of `pagemap` that says that the page is in memory.
+const PRESENT: u64 = 1 << 63;
+
 /// Bits of `kpageflags`, from the kernel's `kernel-page-flags.h`.
 const COMPOUND_HEAD: u64 = 1 << 15;
 const COMPOUND_TAIL: u64 = 1 << 16;
@@ -46,8 +49,10 @@ impl PageFlags {
     /// # Errors
     /// The system's.
     pub(crate) fn is_locked(&self, address: u64) -> io::Result<Option<bool>> {
-        let frame = entry(&self.pagemap, address / PAGE)? & FRAME;
-        if frame == 0 {
+        let page = entry(&self.pagemap, address / PAGE)?;
+        let frame = page & FRAME;
+        // In swap these bits are the place there.
+        if page & PRESENT == 0 || frame == 0 {
             return Ok(None);
         }
         let flags = entry(&self.flags, frame)?;
@@ -77,7 +82,7 @@ mod tests {
     use super::*;
     use crate::host::fixture::Fixture;
 
-    /// Frames of three pages: 5, none, and 515, in the middle of a huge page from frame 512 on.
+    /// Frames of three pages: 5, none since it is in swap, and 515, in the middle of a huge page from frame 512 on.
     fn told(flags: &[(usize, u64)]) -> Vec<Option<bool>> {
         let fixture = Fixture::new();
         let bytes =
@@ -87,7 +92,10 @@ mod tests {
             all[*frame] = *flags;
         }
         fixture.bytes("proc/kpageflags", &bytes(&all));
-        fixture.bytes("proc/7/pagemap", &bytes(&[5 | 1 << 63, 1 << 61, 515]));
+        fixture.bytes(
+            "proc/7/pagemap",
+            &bytes(&[5 | PRESENT, 1 << 62 | 5, 0x203 | PRESENT]),
+        );
         let root = fixture.root();
         let process = ProcessDir::open(&root, 7).unwrap();
         let flags = PageFlags::open(&root, &process).unwrap();

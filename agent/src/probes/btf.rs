@@ -18,6 +18,9 @@ pub(crate) enum BtfError {
 
 const MAGIC: u16 = 0xeb9f;
 
+/// Longer chains of names, qualifiers and pointers than any program's would be a circle.
+pub(super) const LONGEST_CHAIN: usize = 64;
+
 /// A type's number; 0 is void.
 pub(crate) type Id = u32;
 
@@ -152,8 +155,7 @@ impl Btf {
 
     /// The same without other names, const and the like.
     pub(crate) fn bare(&self, mut id: Id) -> Option<Type<'_>> {
-        // Longer chains than any program's would be a circle.
-        for _ in 0..64 {
+        for _ in 0..LONGEST_CHAIN {
             let found = self.get(id)?;
             match found.kind {
                 Kind::Typedef | Kind::Qualifier => id = found.size_or_id,

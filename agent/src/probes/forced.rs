@@ -24,6 +24,8 @@ pub(crate) fn by_procfs(forced: &Forced) -> BTreeSet<SignalName> {
         .iter()
         .filter(|(_, mechanism)| **mechanism == Some(Mechanism::Procfs))
         .map(|(signal, _)| *signal)
+        // The placement is procfs' anyway.
+        .filter(|signal| *signal != SignalName::Placement)
         .collect()
 }
 

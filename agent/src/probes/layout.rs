@@ -1,6 +1,6 @@
 //! Where the running kernel keeps what the programs read, from its own BTF: no offset is written down anywhere.
 
-use super::btf::{Btf, BtfError, Id, Kind, Type};
+use super::btf::{self, Btf, BtfError, Id, Kind, Type};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
@@ -216,15 +216,18 @@ impl<'a> Types<'a> {
         let mut pointers = String::new();
         // What a structure without a name of its own is called.
         let mut called = "";
+        let mut steps = 0;
         let name = loop {
             if id == 0 {
                 break "void".to_owned();
             }
-            let Some(found) = self.btf.get(id) else {
+            steps += 1;
+            // More would be a circle.
+            let Some(found) = self.btf.get(id).filter(|_| steps < btf::LONGEST_CHAIN) else {
                 break "?".to_owned();
             };
             match found.kind {
-                Kind::Pointer if pointers.len() < DEPTH => pointers.push('*'),
+                Kind::Pointer => pointers.push('*'),
                 Kind::Typedef => called = found.name,
                 Kind::Qualifier => {}
                 Kind::Int => break format!("i{}", Btf::int_bits(&found).unwrap_or(0)),

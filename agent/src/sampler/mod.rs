@@ -259,10 +259,7 @@ impl Sampler {
                 &meaning,
                 placement,
                 now,
-                (
-                    self.host.numa_balancing,
-                    self.judge.thresholds().evidence_pages,
-                ),
+                (self.host.numa_balancing, self.judge.thresholds()),
             ));
         }
         self.devices.add(&mut topology, &mut processes);

@@ -125,7 +125,12 @@ impl Placements {
             }
         }
         for known in self.known.values_mut().filter(|k| k.waiting > 0) {
-            known.placement = unknown("it took too long to find out");
+            let why = "it took too long to find out how it is now";
+            if known.placement.source.is_some() {
+                known.placement.reason = Some(why.to_owned());
+            } else {
+                known.placement = unknown(why);
+            }
         }
         // What is known now is what the last snapshot says.
         self.when = When::AtTheEnd;
@@ -157,10 +162,11 @@ impl Placements {
         };
         // What is wanted at the end is wanted whatever is under way.
         let may_ask = known.waiting == 0 || matches!(self.when, When::Now(_));
-        if let Some(effort) = effort.filter(|_| may_ask)
-            && self.requests.send(Request::Find(id, effort)).is_ok()
-        {
-            known.waiting += 1;
+        if let Some(effort) = effort.filter(|_| may_ask) {
+            match self.requests.send(Request::Find(id, effort)) {
+                Ok(()) => known.waiting += 1,
+                Err(_) => return unknown("the thread that finds placements has ended"),
+            }
         }
         known.placement.clone()
     }

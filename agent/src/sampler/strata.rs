@@ -230,11 +230,12 @@ impl Strata {
     fn shares(&self) -> Vec<u64> {
         let held = |pages: &Pages| pages.sample.len() as u64;
         let mut left = QUERIES as u64;
-        let most_huge = left / 2;
+        let mut left_to_huge = left / 2;
         let mut huge_shares = BTreeMap::new();
         for (key, pages) in self.by_key.iter().filter(|((_, _, unit, _), _)| *unit > 1) {
-            let share = held(pages).min(most_huge).min(left);
+            let share = held(pages).min(left_to_huge);
             left -= share;
+            left_to_huge -= share;
             huge_shares.insert(*key, share);
         }
         let others: Vec<u64> = self

@@ -32,7 +32,7 @@ const MOST_CPU: Duration = Duration::from_micros(4_500);
 const SLICE_CPU: Duration = Duration::from_micros(2_500);
 
 /// About how many pages' flags a refresh reads, where memory is locked at all.
-const MOST_FLAGS: usize = 512;
+const MOST_FLAGS: usize = 1_024;
 
 /// How long after one pass the next begins: the shortest, the longest, and in times of the CPU time that the pass took.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(10);
@@ -92,6 +92,10 @@ pub(super) struct Survey {
     done: Option<Strata>,
     /// When the next begins.
     next_pass: Instant,
+    /// What was accounted as resident when the last one ended, bytes.
+    resident_then: u64,
+    /// Where locked memory was the last time.
+    locked: Option<ByNode>,
 }
 
 /// A pass under way.
@@ -121,6 +125,8 @@ impl Survey {
             pass: None,
             done: None,
             next_pass: Instant::now(),
+            resident_then: 0,
+            locked: None,
         }
     }
 
@@ -144,11 +150,20 @@ impl Survey {
         if !stat.has_address_space {
             return Ok(None);
         }
+        let status = dir.status()?;
+        let resident: u64 = status.resident_by_kind.values().sum();
+        let is_another = resident.abs_diff(self.resident_then) > self.resident_then / 8;
+        if is_another || matches!(effort, Effort::Complete(_)) {
+            // It has loaded its model since, or let go of it; or what is wanted is how it is now.
+            self.next_pass = Instant::now();
+        }
         match effort {
             Effort::Slice => self.go_on(ground, &dir, &|| spent() < SLICE_CPU)?,
             Effort::Complete(until) => self.go_on(ground, &dir, &|| Instant::now() < until)?,
         }
-        let status = dir.status()?;
+        if self.pass.is_none() {
+            self.resident_then = resident;
+        }
         let coverage = match (&self.done, &self.pass) {
             (None, Some(pass)) => pass.coverage(status.address_space_bytes),
             _ => 1.0,
@@ -178,9 +193,14 @@ impl Survey {
         };
         placement.locked_by_node_bytes = match status.locked_bytes {
             Some(0) => Some(BTreeMap::new()),
-            Some(bytes) => locked(ground.root(), &dir, strata, bytes, &ask_on),
+            // Without time for it, 2 ms, the last answer stands.
+            Some(_) if matches!(effort, Effort::Slice) && spent() > SLICE_CPU => {
+                self.locked.clone()
+            }
+            Some(bytes) => locked(ground.root(), &dir, strata, bytes),
             None => None,
         };
+        self.locked.clone_from(&placement.locked_by_node_bytes);
         placement.coverage = Some(coverage);
         placement.source = Some("move_pages".to_owned());
         placement.taken_at = Some(Timestamp(SystemTime::now()));
@@ -219,19 +239,10 @@ impl Survey {
 }
 
 /// Where locked pages lie; `None` where nobody tells.
-fn locked(
-    root: &Root,
-    dir: &ProcessDir,
-    strata: &Strata,
-    bytes: u64,
-    may_go_on: &dyn Fn() -> bool,
-) -> Option<ByNode> {
+fn locked(root: &Root, dir: &ProcessDir, strata: &Strata, bytes: u64) -> Option<ByNode> {
     let flags = PageFlags::open(root, dir).ok()?;
     let mut samples = Vec::new();
     for (weight, addresses) in strata.some(MOST_FLAGS) {
-        if !may_go_on() {
-            return None;
-        }
         let is_locked = |address: &&u64| flags.is_locked(**address).is_ok_and(|l| l == Some(true));
         let addresses: Vec<u64> = addresses.iter().filter(is_locked).copied().collect();
         let mut locked = ByNode::new();

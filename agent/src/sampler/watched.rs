@@ -10,6 +10,7 @@ use crate::sampler::{placing, since};
 use agent_ebpf::Tracked;
 use model::process::{Pinned, Placement, Process, Thread};
 use model::signal::{SignalName, SignalState};
+use model::thresholds::Thresholds;
 use model::time::Timestamp;
 use model::verdict::{self, Evidence, Verdict};
 use model::window::{Sample, Window};
@@ -224,7 +225,7 @@ impl Watched {
         meaning: &Meaning<'_>,
         placement: Placement,
         now_ns: u64,
-        (numa_balancing, least_pages): (Option<u32>, u64),
+        (numa_balancing, thresholds): (Option<u32>, &Thresholds),
     ) -> Process {
         let threads = self.thread_reports(ledger, meaning);
         let account = ledger.process(self.cookie);
@@ -256,9 +257,10 @@ impl Watched {
             placement_bytes_by_node: placement
                 .by_node_bytes
                 .as_ref()
-                .filter(|_| meaning.trusts(SignalName::Placement)),
+                .filter(|_| meaning.trusts(SignalName::Placement))
+                .filter(|_| placement.is_conclusive(thresholds.mixed_from)),
             window_s: growth.window_s,
-            least_pages,
+            least_pages: thresholds.evidence_pages,
         };
         let remote_share = verdict::remote_share(&evidence, meaning.topology);
         let detected = self.detected.as_ref();

@@ -1,6 +1,6 @@
 //! What is wrong with the machine, or between processes.
 
-use super::subject::{Subject, share};
+use super::subject::{Subject, share, typed};
 use super::{View, finding};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::process::Process;
@@ -66,7 +66,8 @@ fn replicas(view: &View<'_>) -> Vec<Finding> {
             .sure(Confidence::Medium)
             .advise(format!(
                 "numawatch launch --node {} -- {}",
-                idle.id, process.command
+                idle.id,
+                typed(process)
             ))
             .unless("both use a GPU of that node, or one of them has nothing to do"),
         );

@@ -68,7 +68,7 @@ fn weights(subject: &Subject<'_>) -> Option<Finding> {
         .as_ref()?
         .get(&MemoryClass::Weights)?;
     let home = subject.home()?;
-    if !subject.trusts(SignalName::Placement) || !subject.is_evidence(weights) {
+    if !subject.trusts_placement() || !subject.is_evidence(weights) {
         return None;
     }
     let away = share_away(weights, &home.nodes)?;
@@ -215,7 +215,8 @@ fn locked_by_sample(subject: &Subject<'_>, home: &Home, by_node: &ByNode) -> Opt
         named(&home.nodes)
     );
     let found = subject.finds("locked-on-wrong-node", severity, summary);
-    Some(found.by_node("locked", by_node, BYTES, "kpageflags, move_pages"))
+    let found = found.by_node("locked", by_node, BYTES, "kpageflags, move_pages");
+    Some(found.sure(Confidence::Medium))
 }
 
 /// Where it isn't told which pages are locked it is sure only if more is locked than lies where it should.

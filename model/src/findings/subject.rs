@@ -151,7 +151,14 @@ impl<'a> Subject<'a> {
     /// Resident bytes by node; `None` without enough to conclude from.
     pub(super) fn memory(&self) -> Option<&'a ByNode> {
         let memory = self.process.placement.by_node_bytes.as_ref()?;
-        (self.trusts(SignalName::Placement) && self.is_evidence(memory)).then_some(memory)
+        (self.trusts_placement() && self.is_evidence(memory)).then_some(memory)
+    }
+
+    /// Whether conclusions may rest on its placement.
+    pub(super) fn trusts_placement(&self) -> bool {
+        let placement = &self.process.placement;
+        self.trusts(SignalName::Placement)
+            && placement.is_conclusive(self.view.thresholds.mixed_from)
     }
 
     /// As [`Self::memory`], without the page cache of files: that lies where whoever read them first had it put.
@@ -170,6 +177,11 @@ impl<'a> Subject<'a> {
             }
         }
         self.is_evidence(&rest).then_some(rest)
+    }
+
+    /// From how many pages on something is evidence.
+    pub(crate) fn evidence_pages(&self) -> u64 {
+        self.view.thresholds.evidence_pages
     }
 
     /// Whether this many bytes are enough to conclude from.
@@ -216,7 +228,7 @@ impl<'a> Subject<'a> {
     /// What starts it anew where it belongs; a worker is started by its server.
     pub(super) fn relaunch(&self, home: &Home) -> String {
         let server = self.server();
-        let command = &server.command;
+        let command = typed(server);
         let first = home.because.split(", ").next().unwrap_or_default();
         let target = match first.strip_prefix("GPU").filter(|_| home.is_device) {
             Some(gpu) => format!("--gpu {gpu}"),
@@ -254,6 +266,20 @@ impl<'a> Subject<'a> {
             }
         }
         first
+    }
+}
+
+/// A process's command as it can be typed. Its arguments are known only joined by blanks, and a stranger's may be anything:
+/// where the shell would read more than words in them, what prints them quoted stands in for them.
+pub(super) fn typed(process: &Process) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_@%+=:,./- ".contains(c);
+    if process.command.chars().all(plain) {
+        process.command.clone()
+    } else {
+        format!(
+            "COMMAND   # its own: xargs -0 printf '%q ' < /proc/{}/cmdline",
+            process.pid
+        )
     }
 }
 

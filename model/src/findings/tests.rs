@@ -230,6 +230,24 @@ fn relaunch_of_worker(others: Vec<Process>) -> String {
 }
 
 #[test]
+fn a_strangers_command_is_not_typed_where_a_shell_would_read_more_in_it() {
+    for (command, plain) in [
+        ("server -m /m/a.gguf --port=80", true),
+        ("server; rm -rf ~", false),
+        ("server --config {\"temperature\": 0}", false),
+        ("server 'a b'", false),
+        ("server\nreboot", false),
+        ("server $(reboot)", false),
+    ] {
+        let mut process = process();
+        process.command = command.to_owned();
+        let typed = subject::typed(&process);
+        assert_eq!(typed == command, plain, "{typed}");
+        assert!(plain || typed.starts_with("COMMAND   # "), "{typed}");
+    }
+}
+
+#[test]
 fn a_worker_is_started_anew_by_its_server() {
     let server = || Process {
         pid: 41,

@@ -1,6 +1,6 @@
 //! Threads on the wrong node, or on no node for long.
 
-use super::subject::{Subject, named, percent, share, share_away};
+use super::subject::{Subject, named, percent, share, share_away, typed};
 use super::{Counters, SECONDS};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::list;
@@ -83,7 +83,7 @@ fn wander(subject: &Subject<'_>) -> Option<Finding> {
         .number("moves between sockets", rate, "{move}/s", "sched");
     let relaunch = match subject.home() {
         Some(home) => subject.relaunch(&home),
-        None => format!("numawatch launch --node N -- {}", subject.process.command),
+        None => format!("numawatch launch --node N -- {}", typed(subject.process)),
     };
     Some(
         found
