@@ -60,9 +60,6 @@ fn why_no_estimate(process: &Process, snapshot: &Snapshot, thresholds: &Threshol
             part * 100.0
         );
     }
-    if !placement.is_conclusive(thresholds.mixed_from) {
-        return "too much of its memory gives no answer, or came since it was looked at".to_owned();
-    }
     if process.cpu_time_ns_by_node.is_none() {
         return "CPU time by node unknown".to_owned();
     }
@@ -74,6 +71,9 @@ fn why_no_estimate(process: &Process, snapshot: &Snapshot, thresholds: &Threshol
         .fold(0, |sum: u64, n| sum.saturating_add(*n));
     if bytes / 4096 < thresholds.evidence_pages {
         return format!("only {} pages are resident", bytes / 4096);
+    }
+    if !placement.is_conclusive(thresholds.mixed_from) {
+        return "too much of its memory gives no answer, or came since it was looked at".to_owned();
     }
     "it used no CPU time while it was watched: check it under load".to_owned()
 }
