@@ -190,7 +190,7 @@ fn placement(memory: &ByNode, anonymous: ByNode, files: ByNode, tick: u64) -> Pl
         own_policies: None,
         locked_by_node_bytes: Some(BTreeMap::new()),
         by_node_bytes: Some(memory.clone()),
-        margin_by_node_bytes: Some(memory.keys().map(|node| (*node, 150 << 20)).collect()),
+        margin_by_node_bytes: Some(memory.iter().map(|(n, b)| (*n, b / 64)).collect()),
         by_class: Some(BTreeMap::from([
             (MemoryClass::LargeAnonymous, anonymous.clone()),
             (MemoryClass::Weights, files.clone()),
