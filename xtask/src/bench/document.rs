@@ -41,7 +41,7 @@ Taken by `cargo xtask bench probes --write-docs`, which writes this file; take i
   load only passes by.
 - **A first touch** passes through three programs of the tracepoint rung, which is what a host without fentry stands on.
 - **Slower** is CPU time of the load without any statistics, over three times as many turns: of the ping-pong against the turns
-  of the same two processes just before and just after it, without numawatch; of the fault loop against a turn of the same
+  of the same two processes just before and just after it, without numawatch (an empty program at sched_switch is what any program there costs); of the fault loop against a turn of the same
   round with empty programs at the same places. The ping-pong is two processes and two pipes on one
   CPU, under all that numawatch attaches on a host without fentry.
 

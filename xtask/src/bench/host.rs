@@ -153,19 +153,35 @@ fn first_touch(tools: &Tools, turns: u32, lines: &mut Vec<Line>) -> Result<()> {
 }
 
 fn slower_ping_pong(tools: &Tools, turns: u32, lines: &mut Vec<Line>) -> Result<()> {
-    let against = |watch| {
+    let against = |with: &dyn Fn(&mut Command)| {
         let mut gauge = tools.measure("ping-pong", turns);
-        tools.watch(&mut gauge, watch);
-        gauge.args(TRACEPOINTS).arg("--alternate");
-        gauge::run(&mut gauge)
+        with(&mut gauge);
+        gauge::run(gauge.arg("--alternate"))
     };
-    let (both, neither) = (against("load")?, against("other")?);
-    let bare = [both.each_unit_bare(), neither.each_unit_bare()].concat();
-    push(lines, "a context switch", &bare, Unit::Nanoseconds, None)?;
-    for (what, measured, target) in [("both", both, 8.0), ("neither", neither, 4.0)] {
+    let watched = |who: &'static str| {
+        against(&|gauge| {
+            tools.watch(gauge, who);
+            gauge.args(TRACEPOINTS);
+        })
+    };
+    let (both, neither) = (watched("load")?, watched("other")?);
+    let empty = against(&|gauge| tools.empty(gauge, &["tp_btf:sched_switch"]))?;
+    let bare = [&both, &neither, &empty].map(Measured::each_unit_bare);
+    push(
+        lines,
+        "a context switch",
+        &bare.concat(),
+        Unit::Nanoseconds,
+        None,
+    )?;
+    for (what, measured, target) in [
+        ("both watched", both, Some(8.0)),
+        ("neither watched", neither, Some(4.0)),
+        ("an empty program alone", empty, None),
+    ] {
         let more = percent_more(&measured.each_unit(), &measured.each_unit_bare());
-        let what = format!("ping-pong slower, {what} watched");
-        push(lines, &what, &more, Unit::Percent, Some(target))?;
+        let what = format!("ping-pong slower, {what}");
+        push(lines, &what, &more, Unit::Percent, target)?;
     }
     Ok(())
 }

@@ -115,9 +115,9 @@ struct Measure {
     /// Which processes it watches.
     #[arg(long, value_enum, default_value_t = Watch::Load)]
     watch: Watch,
-    /// Start it anew for each turn, and tell of a turn without it before the first and after each: the same load, that is
-    /// the same pages, and nearly the same moment.
-    #[arg(long, requires = "numawatch", conflicts_with_all = ["statistics", "empty"])]
+    /// Start it, and attach the empty programs, anew for each turn, and tell of a turn without them before the first and
+    /// after each: the same load, that is the same pages, and nearly the same moment.
+    #[arg(long, conflicts_with = "statistics")]
     alternate: bool,
     /// A further option of its; can be repeated.
     #[arg(long, value_name = "SIGNAL=RUNG")]
@@ -214,11 +214,12 @@ impl Measure {
             .statistics
             .then(programs::Statistics::enable)
             .transpose()?;
-        let empties = self
-            .empty
-            .iter()
-            .map(|place| empty::attach(self.object.as_deref().context("--object")?, place))
-            .collect::<Result<Vec<_>>>()?;
+        let attach = || {
+            let each = self.empty.iter();
+            let each =
+                each.map(|place| empty::attach(self.object.as_deref().context("--object")?, place));
+            each.collect::<Result<Vec<_>>>()
+        };
         let other = (self.watch == Watch::Other)
             .then(|| Running::start(&mut Command::new("cat")))
             .transpose()?;
@@ -233,10 +234,12 @@ impl Measure {
             .flat_map(|choice| ["--mechanism".to_owned(), choice.clone()])
             .collect();
         let watch = |program| Numawatch::start(program, watched_pid, &options);
-        if let Some(program) = self.numawatch.as_deref().filter(|_| self.alternate) {
-            return self.alternate(&mut work, || watch(program));
+        let watch = || self.numawatch.as_deref().map(watch).transpose();
+        if self.alternate {
+            return self.alternate(&mut work, || Ok((watch()?, attach()?)));
         }
-        let numawatch = self.numawatch.as_deref().map(watch).transpose()?;
+        let empties = attach()?;
+        let numawatch = watch()?;
         let bpftrace = match (&self.bpftrace, &self.script) {
             (Some(program), Some(script)) => {
                 let pid = work.pids().first().copied().unwrap_or(0);
@@ -300,15 +303,22 @@ impl Measure {
         Ok(())
     }
 
-    fn alternate(&self, work: &mut Work, watch: impl Fn() -> Result<Numawatch>) -> Result<()> {
+    fn alternate(
+        &self,
+        work: &mut Work,
+        observe: impl Fn() -> Result<(Option<Numawatch>, Vec<empty::Empty>)>,
+    ) -> Result<()> {
         for _ in 0..self.warm_up {
             work.turn()?;
         }
         println!("bare 0 {} {}", work.turn()?, self.units);
         for turn in 0..self.turns {
-            let numawatch = watch()?;
+            let (numawatch, empties) = observe()?;
             println!("turn {turn} {} {}", work.turn()?, self.units);
-            numawatch.end(Count::OnCpu, &[])?;
+            drop(empties);
+            if let Some(numawatch) = numawatch {
+                numawatch.end(Count::OnCpu, &[])?;
+            }
             println!("bare {} {} {}", turn + 1, work.turn()?, self.units);
         }
         Ok(())
