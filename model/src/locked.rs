@@ -1,6 +1,7 @@
 //! On which nodes locked memory lies, from a sample of a process's pages.
 
 use crate::process::ByNode;
+use crate::size::whole;
 use std::collections::BTreeMap;
 
 /// Pages that are alike, of which some were asked for.
@@ -32,15 +33,6 @@ pub fn locked_by_node(samples: &[LockedSample], locked_bytes: u64) -> Option<ByN
     }
     let bytes = |weight: f64| whole(locked_bytes as f64 * weight / all);
     Some(weights.into_iter().map(|(n, w)| (n, bytes(w))).collect())
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share of a number of bytes is no less than 0 and below 2^64"
-)]
-fn whole(bytes: f64) -> u64 {
-    bytes.round() as u64
 }
 
 #[cfg(test)]

@@ -284,8 +284,9 @@ impl Memory {
     }
 }
 
-/// Whether a mapped path is shared memory rather than a file on a disk.
-fn is_shared_memory_path(path: &str) -> bool {
+/// Whether a mapped path, with the kernel's escapes, is shared memory rather than a file on a disk, whatever is mounted where.
+#[must_use]
+pub fn is_shared_memory_path(path: &str) -> bool {
     [
         "/memfd:",
         "/SYSV",

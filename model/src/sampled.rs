@@ -3,6 +3,7 @@
 use crate::mapping::MemoryClass;
 use crate::process::{ByNode, MemoryKind, Placement};
 use crate::sampling::{Estimate, Stratum, estimate, scale};
+use crate::size::whole;
 use crate::topology::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -136,15 +137,6 @@ fn answered_whole(stratum: &Stratum) -> bool {
 
 fn pages(bytes: u64) -> f64 {
     bytes as f64 / PAGE as f64
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "bytes of memory are no less than 0 and below 2^64"
-)]
-fn whole(bytes: f64) -> u64 {
-    bytes.round() as u64
 }
 
 /// By how much the one was scaled to become the other.

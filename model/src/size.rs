@@ -26,7 +26,7 @@ pub fn parse(text: &str) -> Option<u64> {
     };
     let bytes = number * base.powi(i32::try_from(power).ok()?);
     // More than an address space has is a slip of the hand.
-    (bytes < 1e18).then(|| bytes_of(bytes))
+    (bytes < 1e18).then(|| whole(bytes))
 }
 
 /// Bytes for people: `482.0 GiB`.
@@ -40,13 +40,13 @@ pub fn format(bytes: u64) -> String {
     format!("{bytes} B")
 }
 
-/// A number below 1e18 that isn't negative, whole.
+/// Bytes, whole; 0 of what is below 0.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the caller has checked the range"
+    reason = "the cast keeps what is beyond at the range's end"
 )]
-fn bytes_of(bytes: f64) -> u64 {
+pub(crate) fn whole(bytes: f64) -> u64 {
     bytes.round() as u64
 }
 

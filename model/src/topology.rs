@@ -90,6 +90,14 @@ impl Topology {
             .and_then(|n| n.socket)
     }
 
+    /// Labels of the GPUs whose own memory a node is.
+    #[must_use]
+    pub fn gpus_of_memory(&self, node: NodeId) -> Vec<&str> {
+        let devices = self.devices.iter();
+        let own = devices.filter(|device| device.memory_nodes.contains(&node));
+        own.map(|device| device.label.as_str()).collect()
+    }
+
     /// The node with CPUs that is nearest to this one, itself where it has some; `None` where no distance tells one from
     /// the others.
     #[must_use]

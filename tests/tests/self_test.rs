@@ -103,7 +103,7 @@ fn a_snapshot_shows_the_unreliable_signal_and_rests_no_share_on_it() {
 /// A node agent's cgroup may have no more. What the kernel counts is the most that was ever resident.
 #[test]
 fn it_needs_less_than_64_mib() {
-    let mut child = std::process::Command::new(tests::built::numawatch())
+    let mut child = Command::new(numawatch())
         .args(["doctor", "--self-test"])
         .stdout(std::process::Stdio::null())
         .spawn()

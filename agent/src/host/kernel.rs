@@ -11,6 +11,11 @@ use model::snapshot::{AgentCost, Host, Lost};
 /// # Errors
 /// If one of the files that every kernel has can't be read.
 pub(crate) fn read_host(root: &Root) -> Result<Host, Error> {
+    let sysctls = root.proc("sys");
+    if !sysctls.exists() {
+        let what = "it is not there, so procfs is not mounted on /proc: mount it";
+        return Err(Error::format(&sysctls, what));
+    }
     let online = root.sys("devices/system/cpu/online");
     let cpus = cpulist::parse(&read(&online)?)
         .ok_or_else(|| Error::format(&online, "is no list of CPUs"))?;

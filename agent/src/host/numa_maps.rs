@@ -1,5 +1,6 @@
 //! The format of `/proc/PID/numa_maps`: one mapping a line, its policy and its pages by node.
 
+use model::mapping::is_shared_memory_path;
 use model::policy::{OwnPolicy, Policy};
 use model::process::{ByNode, MemoryKind};
 use model::topology::NodeId;
@@ -137,15 +138,7 @@ impl<'a> Mapping<'a> {
 
 /// Whether a mapped path is shared memory rather than a file on a disk.
 fn is_shared_memory(path: &str, tmpfs: &[String]) -> bool {
-    [
-        "/memfd:",
-        "/SYSV",
-        "/dev/zero",
-        "/dev/shm/",
-        "/anon_hugepage",
-    ]
-    .iter()
-    .any(|prefix| path.starts_with(prefix))
+    is_shared_memory_path(path)
         || tmpfs.iter().any(|mount| {
             path.strip_prefix(mount.as_str())
                 .is_some_and(|rest| mount == "/" || rest.starts_with('/'))

@@ -9,7 +9,7 @@ use crate::host::numa_maps::Sum;
 use crate::host::placement::{is_available, read_placement};
 use crate::host::process::ProcessDir;
 use crate::host::root::Root;
-use crate::selftest::sys::cpu_time_ns;
+use crate::host::self_cost::cpu_time_ns;
 use anyhow::{Context, Result};
 use model::policy::OwnPolicy;
 use model::process::{Placement, Process};

@@ -14,7 +14,7 @@ use crate::host::page_flags::PageFlags;
 use crate::host::pagemap::{Pagemap, Resident};
 use crate::host::process::ProcessDir;
 use crate::host::root::{Root, read};
-use crate::selftest::sys::cpu_time_ns;
+use crate::host::self_cost::cpu_time_ns;
 use model::locked::{LockedSample, locked_by_node};
 use model::mapping::Device;
 use model::process::{ByNode, Placement};

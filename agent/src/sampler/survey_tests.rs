@@ -1,3 +1,5 @@
+//! Surveys of this process and of others, with the kernel's own answers.
+
 use super::*;
 use model::mapping::MemoryClass;
 use model::process::MemoryKind;

@@ -1,6 +1,7 @@
 //! The system calls that make events on chosen nodes and say where things are. For the self-test's own processes only.
 
 pub(crate) use crate::host::bind::{allocate_on, run_on};
+pub(crate) use crate::host::self_cost::cpu_time_ns;
 
 use crate::host::bind::{mask, mask_bits};
 use model::topology::NodeId;
@@ -31,18 +32,6 @@ pub(crate) fn current_node() -> Result<NodeId> {
         )
     };
     result(done).map(|()| node)
-}
-
-/// CPU time of the calling thread, nanoseconds.
-pub(crate) fn cpu_time_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the kernel writes one timespec; the clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
-        + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
 /// Whole pages of memory, unmapped on drop.

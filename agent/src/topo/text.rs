@@ -157,13 +157,7 @@ fn node_line(topology: &Topology, node: &Node, paint: Paint) -> String {
         (Some(0), _) => "no memory".to_owned(),
         (total, free) => format!("memory {}, {} free", bytes(total), bytes(free)),
     };
-    let owners: Vec<&str> = topology
-        .devices
-        .iter()
-        .filter(|d| d.memory_nodes.contains(&node.id))
-        .map(|d| d.label.as_str())
-        .collect();
-    let owners = match owners.as_slice() {
+    let owners = match topology.gpus_of_memory(node.id).as_slice() {
         [] => String::new(),
         labels => format!("  memory of {}", labels.join(", ")),
     };

@@ -176,7 +176,13 @@ fn a_page_made_in_another_process_s_memory_is_nobody_s_touch(guest: &Guest) {
 }
 
 fn pages_from_swap_are_their_own_count(guest: &Guest) {
-    let report = guest.session("swap");
+    swapped(guest, "swap");
+}
+
+/// Of a session whose workload sends pages to swap and takes them back.
+#[track_caller]
+pub(crate) fn swapped(guest: &Guest, session: &str) {
+    let report = guest.session(session);
     let truth = &report.workload("swap").truth.processes[0];
     let touches = report.process(truth.pid).touches;
     within(

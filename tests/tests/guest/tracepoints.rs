@@ -1,7 +1,7 @@
 //! The rung of kernels that refuse fentry: first touches stay exact, and what can't be seen is said.
 
 use model::signal::{Mechanism, SignalName, SignalState};
-use tests::compare::{between, pairs, within};
+use tests::compare::{between, pairs};
 use tests::vm::Guest;
 
 on_kernel_6_12!(
@@ -19,16 +19,7 @@ on_kernel_6_12!(
 on_kernel_6_1!(a_kernel_that_cannot_do_it_says_why);
 
 fn pages_from_swap_in_memory_are_no_first_touches_without_fentry(guest: &Guest) {
-    let report = guest.session("swap-in-memory");
-    let truth = &report.workload("swap").truth.processes[0];
-    let touches = report.process(truth.pid).touches;
-    within(
-        "pages from swap",
-        touches.swap_in_pages,
-        truth.swap_in_pages,
-        1.0,
-    );
-    pairs("first touches", &touches.first_touch, &truth.first_touch);
+    crate::touch::swapped(guest, "swap-in-memory");
 }
 
 #[track_caller]

@@ -87,14 +87,7 @@ impl Page<'_> {
                 format::or_dash(free, format::bytes)
             ),
         };
-        let owners: Vec<&str> = self
-            .topology
-            .devices
-            .iter()
-            .filter(|d| d.memory_nodes.contains(&node.id))
-            .map(|d| d.label.as_str())
-            .collect();
-        let owners = match owners.as_slice() {
+        let owners = match self.topology.gpus_of_memory(node.id).as_slice() {
             [] => String::new(),
             labels => format!("  memory of {}", labels.join(", ")),
         };
