@@ -96,11 +96,36 @@ impl Terminal {
         let end = Instant::now() + LIMIT;
         while !is_so(self.screen.lock().expect("no panic").screen()) {
             let ended = self.child.try_wait().expect("a child");
+            if ended.is_some() {
+                self.take_the_last();
+                if is_so(self.screen.lock().expect("no panic").screen()) {
+                    return;
+                }
+            }
             assert!(
                 ended.is_none() && Instant::now() < end,
                 "not {what}; {ended:?}; the screen:\n{}",
                 self.text()
             );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Returns once the program, which has ended, has left nothing to read: what it printed last may not be on the screen
+    /// yet. The line is open here too, so that no end is read.
+    fn take_the_last(&self) {
+        let mut empty = 0;
+        // What was read just before the first look is on the screen by the last one.
+        while empty < 5 {
+            let mut waiting: libc::c_int = 0;
+            // SAFETY: the kernel writes one number.
+            let done =
+                unsafe { libc::ioctl(self.keyboard.as_raw_fd(), libc::FIONREAD, &raw mut waiting) };
+            empty = if done == 0 && waiting > 0 {
+                0
+            } else {
+                empty + 1
+            };
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -117,6 +142,7 @@ impl Terminal {
         let end = Instant::now() + LIMIT;
         loop {
             if let Some(status) = self.child.try_wait().expect("a child") {
+                self.take_the_last();
                 return status;
             }
             assert!(
