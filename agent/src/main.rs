@@ -14,6 +14,7 @@ mod logging;
 mod probes;
 mod sampler;
 mod selftest;
+mod shell;
 mod topo;
 
 use std::process::ExitCode;

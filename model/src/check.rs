@@ -186,12 +186,7 @@ fn four(view: &View<'_>, process: &Process, findings: &[Finding]) -> [Answer; 4]
         answer(
             "worker-affinity",
             &["worker-affinity-differs", "threads-wander"],
-            match (&process.cpus_allowed, process.threads.is_empty()) {
-                (Some(cpus), false) => Ok(format!(
-                    "nothing says that its threads may leave CPUs {cpus}"
-                )),
-                _ => Err("its threads' affinity can't be read".to_owned()),
-            },
+            worker_affinity(process),
         ),
         answer(
             "pinned-buffers",
@@ -204,6 +199,19 @@ fn four(view: &View<'_>, process: &Process, findings: &[Finding]) -> [Answer; 4]
             pinned(&subject, process),
         ),
     ]
+}
+
+fn worker_affinity(process: &Process) -> Result<String, String> {
+    let threads = process.threads.len();
+    match (&process.cpus_allowed, process.placing.threads_unasked) {
+        (Some(cpus), 0) if threads > 0 => Ok(format!(
+            "nothing says that its threads may leave CPUs {cpus}"
+        )),
+        (Some(_), unasked @ 1..) => Err(format!(
+            "the affinity of {unasked} of its {threads} threads was not asked yet: watch it for longer"
+        )),
+        _ => Err("its threads' affinity can't be read".to_owned()),
+    }
 }
 
 /// Is the remote share near zero?
@@ -315,7 +323,7 @@ fn pinned(subject: &Subject<'_>, process: &Process) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::tests::{process, snapshot};
+    use crate::findings::tests::{process, snapshot, thread};
     use crate::judge::Judge;
 
     fn answer(state: State) -> Answer {
@@ -348,6 +356,19 @@ mod tests {
         );
         assert_eq!(report(&[State::Warn, State::Unknown]).worst(), State::Warn);
         assert_eq!(report(&[State::Fail, State::Warn]).worst(), State::Fail);
+    }
+
+    #[test]
+    fn threads_that_were_not_asked_are_no_pass() {
+        for (unasked, want) in [(0, State::Pass), (3, State::Unknown)] {
+            let mut asked = process();
+            asked.threads = ["a", "b", "c", "d"].map(|name| thread(name, None)).into();
+            asked.placing.threads_unasked = unasked;
+            let report = checked(vec![process()], vec![asked], &[]);
+            let answers = report.answers.iter();
+            let mut affinity = answers.filter(|a| a.id == "worker-affinity");
+            assert_eq!(affinity.next().map(|a| a.state), Some(want), "{unasked}");
+        }
     }
 
     fn checked(began: Vec<Process>, now: Vec<Process>, asked: &[u32]) -> Report {

@@ -20,6 +20,9 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// What to type, a command a line; empty when there is nothing to do.
     pub advice: Vec<String>,
+    /// What to do where no command does it, a line each.
+    #[serde(default)]
+    pub hints: Vec<String>,
     /// When it would be wrong to follow.
     pub unless: String,
 }

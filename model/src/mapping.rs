@@ -87,6 +87,8 @@ pub type Device = (u32, u32);
 pub struct MemoryFilesystems {
     /// tmpfs, the kernel's own for memfd, System V and shared anonymous memory too.
     pub tmpfs: BTreeSet<Device>,
+    /// Every mount point, with the kernel's escapes, and whether a tmpfs is there: for whoever has no device, as `numa_maps`.
+    pub mounts: BTreeMap<String, bool>,
     /// hugetlbfs, with the bytes of its pages.
     pub hugetlb: BTreeMap<Device, u64>,
 }
@@ -100,11 +102,18 @@ impl MemoryFilesystems {
             let Some((mount, filesystem)) = line.split_once(" - ") else {
                 continue;
             };
-            let Some(device) = mount.split(' ').nth(2).and_then(|d| device(d, 10)) else {
+            let mut mount = mount.split(' ').skip(2);
+            let Some(device) = mount.next().and_then(|d| device(d, 10)) else {
                 continue;
             };
             let mut words = filesystem.split(' ');
-            match words.next() {
+            let name = words.next();
+            // The last mount at a place hides those before.
+            let point = mount.nth(1).map(str::to_owned);
+            found
+                .mounts
+                .extend(point.map(|p| (p, name == Some("tmpfs"))));
+            match name {
                 Some("tmpfs") => {
                     found.tmpfs.insert(device);
                 }
@@ -119,6 +128,18 @@ impl MemoryFilesystems {
             }
         }
         found
+    }
+
+    /// Whether a mapped path, with the kernel's escapes, is shared memory rather than a file on a disk, by where it is.
+    #[must_use]
+    pub fn is_shared_memory(&self, path: &str) -> bool {
+        let is_below = |mount: &str| {
+            let rest = path.strip_prefix(mount);
+            rest.is_some_and(|rest| mount == "/" || rest.starts_with('/'))
+        };
+        let mounts = self.mounts.iter().filter(|(mount, _)| is_below(mount));
+        let nearest = mounts.max_by_key(|(mount, _)| mount.len());
+        is_shared_memory_path(path) || nearest.is_some_and(|(_, is_tmpfs)| *is_tmpfs)
     }
 }
 
@@ -284,9 +305,8 @@ impl Memory {
     }
 }
 
-/// Whether a mapped path, with the kernel's escapes, is shared memory rather than a file on a disk, whatever is mounted where.
-#[must_use]
-pub fn is_shared_memory_path(path: &str) -> bool {
+/// The same whatever is mounted where.
+fn is_shared_memory_path(path: &str) -> bool {
     [
         "/memfd:",
         "/SYSV",
@@ -315,6 +335,7 @@ mod tests {
         MemoryFilesystems {
             tmpfs: BTreeSet::from([TMPFS]),
             hugetlb: BTreeMap::from([(HUGE, 2 << 20)]),
+            ..MemoryFilesystems::default()
         }
     }
 
@@ -419,13 +440,42 @@ mod tests {
                          24 22 0:22 / /mnt/ram\\040disk rw - tmpfs none rw\n\
                          25 22 0:23 / /h rw shared:9 - hugetlbfs hugetlbfs rw,pagesize=1024M\n\
                          26 22 0:24 / /g rw - hugetlbfs hugetlbfs rw\n";
+        let mounts = [
+            ("/", false),
+            ("/dev/shm", true),
+            ("/mnt/ram\\040disk", true),
+            ("/h", false),
+            ("/g", false),
+        ];
         assert_eq!(
             MemoryFilesystems::of_mountinfo(mountinfo, 2 << 20),
             MemoryFilesystems {
                 tmpfs: BTreeSet::from([(0, 21), (0, 22)]),
+                mounts: mounts.map(|(at, is)| (at.to_owned(), is)).into(),
                 hugetlb: BTreeMap::from([((0, 23), 1 << 30), ((0, 24), 2 << 20)]),
             }
         );
+    }
+
+    #[test]
+    fn a_path_is_of_the_nearest_mount_above_it() {
+        let mountinfo = "22 1 0:20 / / rw - tmpfs none rw\n\
+                         23 22 254:0 / /models rw - ext4 /dev/vda rw\n\
+                         24 23 0:22 / /models/ram rw - tmpfs none rw\n\
+                         25 22 0:23 / /twice rw - tmpfs none rw\n\
+                         26 25 254:1 / /twice rw - xfs /dev/vdb rw\n";
+        let found = MemoryFilesystems::of_mountinfo(mountinfo, 2 << 20);
+        for (path, want) in [
+            ("/a", true),
+            ("/models/a.gguf", false),
+            ("/models2/a", true),
+            ("/models/ram/a", true),
+            ("/twice/a", false),
+            ("/memfd:x", true),
+            ("/SYSV00000000", true),
+        ] {
+            assert_eq!(found.is_shared_memory(path), want, "{path}");
+        }
     }
 
     #[test]

@@ -184,6 +184,9 @@ pub struct Placing {
     pub cgroup: Option<String>,
     /// The container it runs in.
     pub container: Option<Container>,
+    /// Live threads whose affinity has not been asked yet: they may be bound otherwise.
+    #[serde(default)]
+    pub threads_unasked: usize,
     /// Why something above is missing.
     pub reason: Option<String>,
 }

@@ -30,7 +30,7 @@ pub struct Process {
     pub name: String,
     /// The file name of the program (`/proc/PID/exe`), which a process can't change; `None` when it can't be read.
     pub executable: Option<String>,
-    /// The command line, arguments joined by spaces.
+    /// The command line as a shell takes it, with quotes where an argument needs them.
     pub command: String,
     /// `vllm`, `sglang`, `llama.cpp`, …; `None` when no rule knows it.
     pub engine: Option<String>,

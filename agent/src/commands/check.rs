@@ -136,6 +136,9 @@ fn told(finding: &Finding) -> String {
         // A command is copied whole.
         let _ = writeln!(text, "           type:    {line}");
     }
+    for line in &finding.hints {
+        text.push_str(&wrapped("           do:      ", line, 20));
+    }
     text.push_str(&wrapped("           unless:  ", &finding.unless, 20));
     text
 }

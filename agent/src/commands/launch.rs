@@ -5,12 +5,11 @@ use crate::host::bind;
 use crate::host::root::Root;
 use crate::launch::{asked, engine_flags, here};
 use crate::logging;
+use crate::shell;
 use anyhow::{Context, Result, anyhow};
 use model::launch::{Gpu, Plan, plan};
 use model::list;
-use std::ffi::OsStr;
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
@@ -83,7 +82,7 @@ fn print(options: &Options, plan: &Plan, gpus: &[u32]) -> Result<()> {
     }
     for word in &options.command {
         out.write_all(b" ")?;
-        out.write_all(&quoted(word)?)?;
+        out.write_all(&shell::quoted(word).context("an argument has a zero byte")?)?;
     }
     writeln!(out)?;
     if plan.cpu_node != plan.memory_node {
@@ -111,9 +110,4 @@ fn as_cuda_numbers(gpus: &[Gpu]) -> Vec<u32> {
 fn apart(plan: &Plan) -> String {
     let (memory, cpu) = (plan.memory_node, plan.cpu_node);
     format!("node {memory} has no CPUs: memory there, threads on node {cpu}, the nearest")
-}
-
-fn quoted(word: &OsStr) -> Result<Vec<u8>> {
-    let quoted = shlex::bytes::try_quote(word.as_bytes());
-    Ok(quoted.context("an argument has a zero byte")?.into_owned())
 }

@@ -12,6 +12,7 @@ use crate::engines::selection::{Facts, Selection, Why};
 use crate::host::error::Error;
 use crate::host::process::{PidEntry, ProcessDir, Stat, list_pids};
 use crate::host::root::Root;
+use crate::shell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,7 +40,7 @@ pub(crate) struct Found {
     pub(crate) why: Why,
     /// Its short name.
     pub(crate) name: String,
-    /// Its arguments, joined by spaces.
+    /// Its command line as a shell takes it.
     pub(crate) command: String,
     /// What it is in an engine; `None` when no rule knows it.
     pub(crate) detected: Option<Detected>,
@@ -212,12 +213,12 @@ impl Scanner {
             return before.cloned();
         }
         let argv = process.command_line().unwrap_or_default();
-        let command = argv.join(" ");
+        let command = shell::joined(&argv);
         let mut facts = Facts {
             pid,
             is_self: pid == self.own_pid,
             has_address_space: true,
-            command: &command,
+            command: &argv.join(" "),
             is_engine: false,
             has_gpu: false,
         };

@@ -1,6 +1,6 @@
 //! The format of `/proc/PID/numa_maps`: one mapping a line, its policy and its pages by node.
 
-use model::mapping::is_shared_memory_path;
+use model::mapping::MemoryFilesystems;
 use model::policy::{OwnPolicy, Policy};
 use model::process::{ByNode, MemoryKind};
 use model::topology::NodeId;
@@ -21,15 +21,15 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// Adds a line. `page_size` is the size of a page where the line names none, bytes; `tmpfs`
-    /// has the mount points of tmpfs as the process sees them.
+    /// Adds a line. `page_size` is the size of a page where the line names none, bytes;
+    /// `filesystems` are the process's.
     ///
     /// Kinds follow from the line: hugetlb is `huge`; a file below a tmpfs, a memfd, System V and
     /// shared anonymous memory is `shared`; another file is `file`; the rest is `anonymous`. The
     /// private copies of a private file mapping are `anonymous`, but the line counts them over all
     /// nodes (`anon=`): on a mapping with both, spread over several nodes, they are divided in the
     /// proportion of its pages. The sums by node are exact in any case, the kinds approximate there.
-    pub(crate) fn add(&mut self, line: &str, page_size: u64, tmpfs: &[String]) {
+    pub(crate) fn add(&mut self, line: &str, page_size: u64, filesystems: &MemoryFilesystems) {
         let Some(mapping) = Mapping::parse(line) else {
             return;
         };
@@ -53,7 +53,7 @@ impl Sum {
         let kind = match mapping.file {
             _ if mapping.huge => MemoryKind::Huge,
             None => private_kind,
-            Some(path) if is_shared_memory(path, tmpfs) => MemoryKind::Shared,
+            Some(path) if filesystems.is_shared_memory(path) => MemoryKind::Shared,
             Some(_) => MemoryKind::File,
         };
         let private = if matches!(kind, MemoryKind::File | MemoryKind::Shared) {
@@ -136,15 +136,6 @@ impl<'a> Mapping<'a> {
     }
 }
 
-/// Whether a mapped path is shared memory rather than a file on a disk.
-fn is_shared_memory(path: &str, tmpfs: &[String]) -> bool {
-    is_shared_memory_path(path)
-        || tmpfs.iter().any(|mount| {
-            path.strip_prefix(mount.as_str())
-                .is_some_and(|rest| mount == "/" || rest.starts_with('/'))
-        })
-}
-
 /// Divides `amount` over the nodes in the proportion of their pages; no node gets more than its
 /// pages, and the parts add up to `amount` or to all pages, whichever is less.
 fn divide(pages: &BTreeMap<NodeId, u64>, amount: u64) -> ByNode {
@@ -164,18 +155,6 @@ fn divide(pages: &BTreeMap<NodeId, u64>, amount: u64) -> ByNode {
     parts
 }
 
-/// The mount points of tmpfs in a `mountinfo`, with the same escapes as `numa_maps`' paths.
-pub(crate) fn tmpfs_mounts(mountinfo: &str) -> Vec<String> {
-    mountinfo
-        .lines()
-        .filter_map(|line| {
-            let (mount, filesystem) = line.split_once(" - ")?;
-            (filesystem.split(' ').next()? == "tmpfs").then_some(())?;
-            Some(mount.split(' ').nth(4)?.to_owned())
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,8 +162,13 @@ mod tests {
 
     fn sum(text: &str) -> Sum {
         let mut sum = Sum::default();
+        let mounts = [("/mnt/ram".to_owned(), true)].into();
+        let filesystems = MemoryFilesystems {
+            mounts,
+            ..MemoryFilesystems::default()
+        };
         for line in text.lines() {
-            sum.add(line, 4096, &["/mnt/ram".into()]);
+            sum.add(line, 4096, &filesystems);
         }
         sum
     }
@@ -216,7 +200,7 @@ mod tests {
 
     fn sum_of(line: &str) -> Sum {
         let mut sum = Sum::default();
-        sum.add(line, 4096, &[]);
+        sum.add(line, 4096, &MemoryFilesystems::default());
         sum
     }
 
@@ -338,13 +322,5 @@ mod tests {
     fn the_first_mapping_gives_the_policy() {
         let s = sum("1 bind:1 N1=1\n2 default N0=1\n");
         assert_eq!(s.policy.as_deref(), Some("bind:1"));
-    }
-
-    #[test]
-    fn tmpfs_mounts_are_found_behind_optional_fields() {
-        let mountinfo = "22 1 0:20 / / rw - ext4 /dev/vda rw\n\
-                         23 22 0:21 / /dev/shm rw,nosuid shared:4 - tmpfs tmpfs rw\n\
-                         24 22 0:22 / /mnt/ram\\040disk rw - tmpfs none rw\n";
-        assert_eq!(tmpfs_mounts(mountinfo), ["/dev/shm", "/mnt/ram\\040disk"]);
     }
 }

@@ -3,12 +3,14 @@
 //! The kernel walks the page tables under the process's lock to write that file: 10 ms for 1 GiB.
 
 use crate::host::error::Error;
+use crate::host::memory_filesystems;
 use crate::host::numa_maps::{self, Sum};
 use crate::host::process::ProcessDir;
 use model::policy::Policy;
 use model::process::Placement;
 use model::time::Timestamp;
 use procfs::page_size;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 
 /// Reads and sums all mappings; `None` for a process without any: kernel threads and zombies.
@@ -20,10 +22,7 @@ use std::io::{BufRead, BufReader};
 /// [`Error::Io`], with "not found" as [`Error::Gone`], so check that the kernel has the file
 /// with [`is_available`] first.
 pub(crate) fn read_placement(process: &ProcessDir) -> Result<Option<Sum>, Error> {
-    let tmpfs = process
-        .read_start("mountinfo", u64::MAX)
-        .map(|text| numa_maps::tmpfs_mounts(&text))
-        .unwrap_or_default();
+    let filesystems = memory_filesystems::of(process, &BTreeMap::new());
     let file = match process.open_file("numa_maps") {
         // Newer kernels say ESRCH where there is no memory, too.
         Err(error) if error.is_gone() && !process.stat()?.has_address_space => return Ok(None),
@@ -40,7 +39,7 @@ pub(crate) fn read_placement(process: &ProcessDir) -> Result<Option<Sum>, Error>
         if length == 0 {
             break;
         }
-        sum.add(&String::from_utf8_lossy(&line), page_size(), &tmpfs);
+        sum.add(&String::from_utf8_lossy(&line), page_size(), &filesystems);
     }
     Ok(sum.policy.is_some().then_some(sum))
 }

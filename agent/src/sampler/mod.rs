@@ -49,6 +49,7 @@ use model::thresholds::Thresholds;
 use model::time::Timestamp;
 use model::topology::Topology;
 use placement::{Placements, read_own_policies};
+use placing::Haste;
 use probe_runs::probe_runs;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -121,6 +122,7 @@ pub(crate) struct Sampler {
     cpu_times: BTreeMap<u32, CpuTime>,
     judge: Judge,
     own_policies: bool,
+    haste: Haste,
 }
 
 impl Sampler {
@@ -174,6 +176,11 @@ impl Sampler {
             asked: HashMap::new(),
             unwatched: 0,
             own_policies: options.numa_maps == NumaMaps::Policies,
+            haste: if options.numa_maps == NumaMaps::Unread {
+                Haste::Steady
+            } else {
+                Haste::Hurried
+            },
             judge: Judge::new(options.thresholds, read_largest_cache(&root)),
             keep_ended: options.keep_ended,
             ledger: Ledger::default(),
@@ -237,7 +244,7 @@ impl Sampler {
         let happened = self.source.news();
         self.follow(&happened)?;
         for process in self.watched.values_mut() {
-            process.look(&self.root);
+            process.look(&self.root, self.haste);
         }
         self.count()?;
         self.placements.collect();

@@ -13,8 +13,14 @@ use std::collections::BTreeMap;
 /// four files.
 const TICKS: u32 = 10;
 
-/// Threads whose affinity is asked in one tick, 9 µs each; all have their turn.
-const THREADS: usize = 32;
+/// Threads of a process whose affinity is asked in one tick, 9 µs each; all have their turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Haste {
+    /// For an agent that watches on and on.
+    Steady = 32,
+    /// For whoever watches for seconds and then judges.
+    Hurried = 1024,
+}
 
 /// The lines that are needed come within this, whatever is in front of them.
 const STATUS: u64 = 8192;
@@ -33,7 +39,14 @@ pub(super) struct Known {
 
 impl Known {
     /// Reads what is due. `status` is the process's; `tids` are its live threads, ascending.
-    pub(super) fn look(&mut self, root: &Root, dir: &ProcessDir, status: &Status, tids: &[u32]) {
+    pub(super) fn look(
+        &mut self,
+        root: &Root,
+        dir: &ProcessDir,
+        status: &Status,
+        tids: &[u32],
+        haste: Haste,
+    ) {
         let list = |text: &Option<String>| cpulist::parse(text.as_deref()?);
         self.placing.cpus_allowed = list(&status.cpus_allowed);
         self.placing.mems_allowed = list(&status.memory_allowed);
@@ -44,7 +57,7 @@ impl Known {
             // Not all processes on the same tick.
             self.due = TICKS - 1 - dir.pid() % (TICKS / 2);
         }
-        self.ask_threads(dir, tids);
+        self.ask_threads(dir, tids, haste as usize);
     }
 
     /// What is read anew when the program changes: a launcher may have bound itself first.
@@ -84,10 +97,10 @@ impl Known {
     }
 
     /// The next threads in turn; the leader's affinity is the process's.
-    fn ask_threads(&mut self, dir: &ProcessDir, tids: &[u32]) {
+    fn ask_threads(&mut self, dir: &ProcessDir, tids: &[u32], most: usize) {
         self.affinity
             .retain(|tid, _| tids.binary_search(tid).is_ok());
-        for tid in in_turn(tids, self.asked).take(THREADS) {
+        for tid in in_turn(tids, self.asked).take(most) {
             self.asked = tid;
             if tid == dir.pid() {
                 continue;
@@ -100,6 +113,8 @@ impl Known {
                 self.affinity.insert(tid, list);
             }
         }
+        let is_unasked = |tid: &&u32| **tid != dir.pid() && !self.affinity.contains_key(tid);
+        self.placing.threads_unasked = tids.iter().filter(is_unasked).count();
     }
 
     /// What is known.
@@ -130,13 +145,17 @@ mod tests {
     }
 
     fn looked(fixture: &Fixture, tids: &[u32]) -> Known {
+        looked_in(fixture, tids, Haste::Steady)
+    }
+
+    fn looked_in(fixture: &Fixture, tids: &[u32], haste: Haste) -> Known {
         let mut known = Known::default();
         let status = Status {
             cpus_allowed: Some("0-3".into()),
             memory_allowed: Some("0-1".into()),
             ..Status::default()
         };
-        known.look(&fixture.root(), &process(fixture), &status, tids);
+        known.look(&fixture.root(), &process(fixture), &status, tids, haste);
         known
     }
 
@@ -186,6 +205,21 @@ mod tests {
         assert_eq!(known.placing().policy, None);
         let reason = known.placing().reason.clone().unwrap();
         assert!(reason.contains("numa_maps"), "{reason}");
+    }
+
+    #[test]
+    fn who_was_not_asked_yet_is_counted() {
+        let fixture = Fixture::new();
+        fixture.process(7, 1, "x", &["x"]);
+        let tids: Vec<u32> = (7..107).collect();
+        for tid in &tids {
+            let status = "Cpus_allowed_list:\t0-3\n";
+            fixture.file(&format!("proc/7/task/{tid}/status"), status);
+        }
+        for (haste, unasked) in [(Haste::Steady, 68), (Haste::Hurried, 0)] {
+            let known = looked_in(&fixture, &tids, haste);
+            assert_eq!(known.placing().threads_unasked, unasked, "{haste:?}");
+        }
     }
 
     #[test]

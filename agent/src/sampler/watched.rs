@@ -7,6 +7,7 @@ use crate::host::root::Root;
 use crate::probes::assemble::Meaning;
 use crate::probes::ledger::{Ledger, ThreadId};
 use crate::sampler::{placing, since};
+use crate::shell;
 use agent_ebpf::Tracked;
 use model::process::{Pinned, Placement, Process, Thread};
 use model::signal::{SignalName, SignalState};
@@ -162,8 +163,8 @@ impl Watched {
     }
 
     /// Reads what changes from tick to tick. A process that is gone has ended; that is no error.
-    pub(super) fn look(&mut self, root: &Root) {
-        match self.read(root) {
+    pub(super) fn look(&mut self, root: &Root, haste: placing::Haste) {
+        match self.read(root, haste) {
             Ok(()) => {}
             Err(error) if error.is_gone() => self.end(),
             // What was read the last time stands; the probes count on.
@@ -171,7 +172,11 @@ impl Watched {
         }
     }
 
-    fn read(&mut self, root: &Root) -> Result<(), crate::host::error::Error> {
+    fn read(
+        &mut self,
+        root: &Root,
+        haste: placing::Haste,
+    ) -> Result<(), crate::host::error::Error> {
         let dir = ProcessDir::open(root, self.pid)?;
         let stat = dir.stat()?;
         // A leader that has exited is a zombie too, as long as other threads go on.
@@ -194,13 +199,13 @@ impl Watched {
             self.known.changed();
             let argv = dir.command_line()?;
             self.name.clone_from(&stat.name);
-            self.command = argv.join(" ");
+            self.command = shell::joined(&argv);
             if let Some(detected) = rules::detect(&argv, &stat.name) {
                 self.detected = Some(detected);
             }
         }
         let tids = dir.thread_ids()?;
-        self.known.look(root, &dir, &status, &tids);
+        self.known.look(root, &dir, &status, &tids, haste);
         self.threads
             .retain(|tid, _| tids.binary_search(tid).is_ok());
         for tid in tids {

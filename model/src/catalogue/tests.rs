@@ -61,6 +61,7 @@ fn finding() -> Finding {
         summary: String::new(),
         evidence: Vec::new(),
         advice: Vec::new(),
+        hints: Vec::new(),
         unless: String::new(),
     }
 }

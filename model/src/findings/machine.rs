@@ -102,7 +102,7 @@ fn hidden(view: &View<'_>) -> Option<Finding> {
     Some(
         finding("topology-is-hidden", None, Severity::Info, summary)
             .sure(Confidence::Low)
-            .advise("on the host: numactl --hardware; give the guest its nodes (libvirt <numa><cell …/></numa>, QEMU -numa node), or pin its vCPUs and memory to one")
+            .hint("on the host: numactl --hardware; give the guest its nodes (libvirt <numa><cell …/></numa>, QEMU -numa node), or pin its vCPUs and memory to one")
             .unless("the guest's vCPUs and memory are on one node of the host already"),
     )
 }

@@ -139,7 +139,7 @@ fn pinned(subject: &Subject<'_>) -> Option<Finding> {
             return Some(
                 found.by_node("pinned", &bytes, BYTES, "pin")
                     .sure(Confidence::Medium)
-                    .advise("bind before the process starts: numawatch launch, or numactl --membind, instead of binding from within")
+                    .hint("bind before the process starts: numawatch launch, or numactl --membind, instead of binding from within")
                     .unless("those buffers are not used for transfers any more: unpinning is not seen"),
             );
         }
@@ -266,7 +266,7 @@ fn gpus_span_sockets(subject: &Subject<'_>) -> Option<Finding> {
             .number("sockets of its devices", sockets.len() as f64, "1", "numa_node")
             .sure(Confidence::Medium)
             .advise("numawatch topo   # choose devices of one socket: CUDA_VISIBLE_DEVICES=…")
-            .advise("with tensor parallelism every layer makes two all-reduces a token, and each crosses the sockets: 4 x layers x hidden size x bytes a value, per token and link")
+            .hint("with tensor parallelism every layer makes two all-reduces a token, and each crosses the sockets: 4 x layers x hidden size x bytes a value, per token and link")
             .unless("the devices have NVLink between them, or the model does not fit those of one socket"),
     )
 }

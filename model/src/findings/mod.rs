@@ -100,6 +100,7 @@ fn finding(id: &str, pid: Option<u32>, severity: Severity, summary: String) -> F
         summary,
         evidence: Vec::new(),
         advice: Vec::new(),
+        hints: Vec::new(),
         unless: String::new(),
     }
 }
@@ -141,6 +142,11 @@ impl Finding {
 
     fn advise(mut self, line: impl Into<String>) -> Self {
         self.advice.push(line.into());
+        self
+    }
+
+    fn hint(mut self, line: impl Into<String>) -> Self {
+        self.hints.push(line.into());
         self
     }
 

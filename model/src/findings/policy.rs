@@ -162,7 +162,7 @@ fn own_policies(subject: &Subject<'_>) -> Option<Finding> {
     Some(
         found
             .by_node("with a policy of its own", &bytes, BYTES, "numa_maps")
-            .advise("look for the engine's own NUMA option, and set it to the same node or off")
+            .hint("look for the engine's own NUMA option, and set it to the same node or off")
             .unless("these are buffers for another device, or for workers on that node"),
     )
 }
@@ -195,18 +195,56 @@ fn cpuset(subject: &Subject<'_>) -> Option<Finding> {
         named(&home.nodes),
         home.because
     );
-    let node = list(&home.nodes);
-    let cpus = if home.nodes.len() == 1 {
-        format!("$(cat /sys/devices/system/node/node{node}/cpulist)")
-    } else {
-        "<their CPUs>".to_owned()
-    };
+    let found = subject.finds("cpuset-forbids-gpu-node", Severity::Fail, summary);
     Some(
-        subject.finds("cpuset-forbids-gpu-node", Severity::Fail, summary)
-            .advise(format!("docker run --cpuset-mems {node} --cpuset-cpus {cpus} …"))
-            .advise(format!("systemctl set-property UNIT AllowedMemoryNodes={node}"))
+        allow(found, subject, &home)
             .unless("the cgroup's bounds keep other tenants apart on purpose: then choose a GPU on an allowed node"),
     )
+}
+
+/// What widens the cgroup's bounds, by whoever made it.
+fn allow(found: Finding, subject: &Subject<'_>, home: &Home) -> Finding {
+    let topology = &subject.view.now.topology;
+    let nodes = list(&home.nodes);
+    let here = home.nodes.iter().filter_map(|id| topology.node(*id));
+    let cpus: Vec<u32> = here.flat_map(|node| node.cpus.iter().copied()).collect();
+    let cpus = crate::list::format(&cpus);
+    let placing = &subject.process.placing;
+    if let Some(container) = &placing.container {
+        let id = &container.id;
+        return match (container.runtime.as_deref(), &container.pod_uid) {
+            (_, Some(_)) => found.hint(
+                "let the kubelet place pods beside their devices: topologyManagerPolicy single-numa-node, with the static CPU and memory managers",
+            ),
+            (Some(runtime @ ("docker" | "podman")), None) => found.advise(format!(
+                "{runtime} update --cpuset-mems {nodes} --cpuset-cpus {cpus} {id}"
+            )),
+            _ => found.hint(format!(
+                "start the container with cpuset mems {nodes} and cpus {cpus}"
+            )),
+        };
+    }
+    let path = placing.cgroup.as_deref().unwrap_or("/");
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@:.,/-".contains(c);
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_unit = [".service", ".scope", ".slice"]
+        .iter()
+        .any(|end| name.ends_with(end));
+    if !path.chars().all(plain) {
+        found.hint(format!(
+            "give the cgroup cpuset.mems {nodes} and cpuset.cpus {cpus}"
+        ))
+    } else if is_unit {
+        found.advise(format!(
+            "systemctl set-property {name} AllowedMemoryNodes={nodes} AllowedCPUs={cpus}"
+        ))
+    } else {
+        let set = |file: &str, to: &str| format!("echo {to} > /sys/fs/cgroup{path}/cpuset.{file}");
+        found
+            .advise(set("mems", &nodes))
+            .advise(set("cpus", &cpus))
+            .hint("under cgroup v1 these files are below /sys/fs/cgroup/cpuset")
+    }
 }
 
 fn node_is_full(subject: &Subject<'_>) -> Option<Finding> {

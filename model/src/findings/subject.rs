@@ -269,11 +269,10 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// A process's command as it can be typed. Its arguments are known only joined by blanks, and a stranger's may be anything:
-/// where the shell would read more than words in them, what prints them quoted stands in for them.
+/// A process's command as it can be typed. A stranger's arguments may be anything: where they have control characters, which
+/// no terminal shows as they are, what prints them quoted stands in for them.
 pub(super) fn typed(process: &Process) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "_@%+=:,./- ".contains(c);
-    if process.command.chars().all(plain) {
+    if !process.command.is_empty() && !process.command.contains(char::is_control) {
         process.command.clone()
     } else {
         format!(

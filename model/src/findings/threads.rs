@@ -125,10 +125,11 @@ fn workers(subject: &Subject<'_>) -> Option<Finding> {
                 "/proc/PID/task/TID/status",
             )
             .advise(format!(
-                "taskset -apc {} {}   # and have the runtime set its thread pool's affinity",
+                "taskset -apc {} {}",
                 list::format(own),
                 subject.pid()
             ))
+            .hint("have the engine's runtime set its thread pool's affinity: threads that it starts later do as it says")
             .unless("the engine places its threads itself, one a core, on purpose"),
     )
 }
@@ -180,7 +181,7 @@ fn to_and_fro(subject: &Subject<'_>) -> Option<Finding> {
         )
         .number("pages there and back", rate, "{page}/s", "migration")
         .sure(Confidence::Medium)
-        .advise(
+        .hint(
             "bind the process to one node, or its memory to the node of the threads that use it",
         )
         .unless("the load itself went from one node to the other meanwhile"),

@@ -45,10 +45,6 @@ fn play_into(tools: &Tools, report: &mut Report) -> Result<()> {
     let mut mended = Tenants::new();
     for (name, tenant) in tenants {
         let tenant = match name {
-            "cpuset" => {
-                cgroup.set(&[("cpuset.mems", "1"), ("cpuset.cpus", "2-3")])?;
-                tenant
-            }
             // Its neighbour is gone.
             "full" => tenant,
             _ => mend(name, tenant, report)?,
@@ -79,6 +75,7 @@ impl Mend {
         let (check, id, lines, relaunch): (_, _, &[usize], _) = match name {
             "away" => ("fails", "memory-away-from-gpu", &[0], true),
             "threads" => ("fails", "threads-away-from-memory", &[0], false),
+            "cpuset" => ("fails", "cpuset-forbids-gpu-node", &[0, 1], false),
             "weights" => ("fails", "weights-in-remote-page-cache", &[0, 1], true),
             "wander" => ("warns", "threads-wander", &[0], true),
             "preferred" => ("warns", "policy-is-a-hint", &[0], true),

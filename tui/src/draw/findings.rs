@@ -144,6 +144,9 @@ fn told(finding: &Finding, depth: Depth, theme: &Theme, width: usize) -> Vec<Lin
     for line in &finding.advice {
         lines.extend(field("type", &text::clean(line), most, theme, width));
     }
+    for line in &finding.hints {
+        lines.extend(field("do", &text::clean(line), most, theme, width));
+    }
     if depth == Depth::Whole {
         let unless = text::clean(&finding.unless);
         lines.extend(field("unless", &unless, usize::MAX, theme, width));

@@ -93,6 +93,7 @@ pub(super) fn process(pid: u32, start_time: u64) -> Process {
             summary: String::new(),
             evidence: Vec::new(),
             advice: Vec::new(),
+            hints: Vec::new(),
             unless: String::new(),
         }],
         findings_cleared: vec![Cleared {

@@ -1,0 +1,250 @@
+//! Memory, pinned or not, on the wrong node: each rule is raised, and silent where it must be.
+
+use super::*;
+
+#[test]
+fn memory_away_from_gpu() {
+    let away = |p: &mut Process| p.placement.by_node_bytes = memory(&[(0, GIB), (1, 0)]);
+    raised("memory-away-from-gpu", away);
+    silent("memory-away-from-gpu", |p| {
+        away(p);
+        p.devices = vec![gpu(0, None)];
+    });
+    silent("memory-away-from-gpu", |p| {
+        p.placement.by_node_bytes = memory(&[(0, 63 * 4096), (1, 0)]);
+    });
+    silent("memory-away-from-gpu", |p| {
+        away(p);
+        p.devices[0].source = DeviceUseSource::Environment;
+    });
+}
+
+#[test]
+fn severity_follows_the_share_that_is_away() {
+    for (away, expected) in [
+        (9, None),
+        (10, Some(Severity::Warn)),
+        (49, Some(Severity::Warn)),
+        (50, Some(Severity::Fail)),
+    ] {
+        let mut process = process();
+        process.placement.by_node_bytes = memory(&[(0, away * GIB), (1, (100 - away) * GIB)]);
+        let now = snapshot(10, vec![process]);
+        let view = View {
+            now: &now,
+            past: &Past::default(),
+            thresholds: &Thresholds::default(),
+            cache_bytes: None,
+        };
+        let found = findings(&view);
+        let found = found.iter().find(|f| f.id == "memory-away-from-gpu");
+        assert_eq!(found.map(|f| f.severity), expected, "{away} %");
+    }
+}
+
+#[test]
+fn weights_in_remote_page_cache() {
+    let away = |p: &mut Process| {
+        p.placement.by_class = Some(BTreeMap::from([(
+            MemoryClass::Weights,
+            ByNode::from([(0, GIB)]),
+        )]));
+    };
+    raised("weights-in-remote-page-cache", away);
+    // Without a GPU its CPUs say where it is at home.
+    raised("weights-in-remote-page-cache", |p| {
+        away(p);
+        p.devices.clear();
+    });
+    silent("weights-in-remote-page-cache", |p| {
+        p.placement.by_class = Some(BTreeMap::from([(
+            MemoryClass::Heap,
+            ByNode::from([(0, GIB)]),
+        )]));
+    });
+    silent("weights-in-remote-page-cache", |p| {
+        away(p);
+        p.devices.clear();
+        p.cpu_time_ns_by_node = memory(&[(0, 5), (1, 5)]);
+    });
+}
+
+#[test]
+fn weights_in_remote_page_cache_are_named_by_their_files() {
+    let mut process = process();
+    process.placement.by_class = Some(BTreeMap::from([(
+        MemoryClass::Weights,
+        ByNode::from([(0, 5 * GIB), (1, 2 * GIB)]),
+    )]));
+    process.placement.weights_by_file = Some(BTreeMap::from([
+        ("/m/1.gguf".to_owned(), ByNode::from([(0, GIB), (1, GIB)])),
+        ("/m/2.gguf".to_owned(), ByNode::from([(0, 4 * GIB)])),
+        ("/m/3.gguf".to_owned(), ByNode::from([(1, GIB)])),
+    ]));
+    let now = snapshot(10, vec![process]);
+    let view = View {
+        now: &now,
+        past: &Past::default(),
+        thresholds: &Thresholds::default(),
+        cache_bytes: None,
+    };
+    let found = findings(&view);
+    let found = found
+        .iter()
+        .find(|f| f.id == "weights-in-remote-page-cache")
+        .unwrap();
+    assert_eq!(
+        found.summary,
+        "71 % of its weights lie in the page cache away from GPU0 on node 1: /m/2.gguf and 1 more"
+    );
+    let names: Vec<&str> = found.evidence.iter().map(|e| e.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "weights on node 0",
+            "weights on node 1",
+            "/m/2.gguf on node 0",
+            "/m/1.gguf on node 0",
+            "/m/1.gguf on node 1",
+        ]
+    );
+}
+
+#[test]
+fn pinned_memory() {
+    let away = |p: &mut Process| p.pinned.made.by_node = memory(&[(0, 1_000)]);
+    raised("pinned-before-bind", away);
+    raised("pinned-on-wrong-node", |p| {
+        away(p);
+        p.placing.policy = policy(PolicyMode::Default, &[]);
+    });
+    let near = |p: &mut Process| p.pinned.made.by_node = memory(&[(1, 1_000)]);
+    silent("pinned-before-bind", near);
+    silent("pinned-on-wrong-node", near);
+    silent("pinned-before-bind", |p| {
+        p.pinned.made.by_node = memory(&[(0, 63)]);
+    });
+}
+
+#[test]
+fn driver_memory_on_wrong_node() {
+    raised("driver-memory-on-wrong-node", |p| {
+        p.driver_allocated_pages.by_node = memory(&[(0, 1_000)]);
+    });
+    silent("driver-memory-on-wrong-node", |p| {
+        p.driver_allocated_pages.by_node = memory(&[(1, 1_000)]);
+    });
+}
+
+#[test]
+fn locked_on_wrong_node() {
+    let halves = |p: &mut Process| p.placement.by_node_bytes = memory(&[(0, GIB), (1, GIB)]);
+    raised("locked-on-wrong-node", |p| {
+        halves(p);
+        p.pinned.locked_bytes = Some(2 * GIB);
+    });
+    // Locked address space need not be resident.
+    silent("locked-on-wrong-node", |p| {
+        p.pinned.locked_bytes = Some(8 * GIB);
+    });
+    // All that is locked may lie on the right half.
+    silent("locked-on-wrong-node", |p| {
+        halves(p);
+        p.pinned.locked_bytes = Some(GIB);
+    });
+}
+
+#[test]
+fn locked_on_wrong_node_by_a_sample_of_the_pages() {
+    let locked = |by_node: &[(u32, u64)]| {
+        let by_node: ByNode = by_node.iter().copied().collect();
+        move |p: &mut Process| {
+            p.pinned.locked_bytes = Some(by_node.values().sum());
+            p.placement.locked_by_node_bytes = Some(by_node);
+        }
+    };
+    // Less is locked than lies at home, and it is elsewhere all the same.
+    raised("locked-on-wrong-node", locked(&[(0, GIB / 8)]));
+    raised(
+        "locked-on-wrong-node",
+        locked(&[(0, GIB / 8), (1, GIB / 2)]),
+    );
+    silent("locked-on-wrong-node", locked(&[(1, 2 * GIB)]));
+    silent("locked-on-wrong-node", locked(&[(0, 32 * 4096)]));
+    silent("locked-on-wrong-node", locked(&[]));
+}
+
+#[test]
+fn gpus_span_sockets() {
+    let by_nvml = |number, node| DeviceUse {
+        source: DeviceUseSource::Nvml,
+        ..gpu(number, node)
+    };
+    raised("gpus-span-sockets", |p| {
+        p.devices = vec![by_nvml(0, Some(1)), by_nvml(1, Some(0))];
+    });
+    // CUDA opens every GPU that it may see.
+    silent("gpus-span-sockets", |p| p.devices.push(gpu(1, Some(0))));
+    silent("gpus-span-sockets", |p| p.devices.push(gpu(1, Some(1))));
+    silent("gpus-span-sockets", |p| p.devices.push(gpu(1, None)));
+    silent("gpus-span-sockets", |p| {
+        p.devices.push(DeviceUse {
+            kind: DeviceKind::Nic,
+            label: "NIC0".to_owned(),
+            ..by_nvml(1, Some(0))
+        });
+    });
+}
+
+#[test]
+fn pinning_buys_little() {
+    raised("pinning-buys-little", |p| p.remote_share.value = Some(0.02));
+    silent("pinning-buys-little", |p| p.remote_share.value = Some(0.2));
+    silent("pinning-buys-little", |p| {
+        p.remote_share.value = Some(0.02);
+        p.placement.by_node_bytes = memory(&[(0, GIB), (1, 0)]);
+    });
+    let now = snapshot(10, vec![process()]);
+    assert_eq!(ids_with(&now, Some(2 * GIB)), ["pinning-buys-little"]);
+    assert_eq!(ids_with(&now, Some(GIB / 2)), Vec::<String>::new());
+}
+
+/// A third node, of memory alone, near node 1.
+fn with_memory_only_node(mut now: Snapshot) -> Snapshot {
+    now.topology.nodes.push(Node {
+        id: 2,
+        distances: [(0, 30), (1, 12), (2, 10)].into(),
+        ..Node::default()
+    });
+    now
+}
+
+#[test]
+fn memory_of_the_gpu_itself_is_not_away_from_it() {
+    let mut process = process();
+    process.placing.policy = None;
+    process.placement.by_node_bytes = memory(&[(2, GIB)]);
+    let mut now = with_memory_only_node(snapshot(10, vec![process]));
+    assert_eq!(ids(&now), ["memory-away-from-gpu"]);
+    let address = &now.processes[0].devices[0].address;
+    let device = serde_json::json!({
+        "address": address, "kind": "gpu", "label": "GPU0", "vendor": "NVIDIA", "name": null, "driver": null,
+        "node": 1, "memory_nodes": [2], "bridges": [], "root_complex": null, "files": [], "nvlinks": [],
+        "nvswitches": [], "reason": null
+    });
+    now.topology.devices = vec![serde_json::from_value(device).unwrap()];
+    assert_eq!(ids(&now), Vec::<String>::new());
+}
+
+#[test]
+fn threads_on_the_nearest_node_are_not_away_from_memory_without_cpus() {
+    let mut process = process();
+    process.devices.clear();
+    process.placing.policy = None;
+    process.placement.by_class = None;
+    process.placement.by_node_bytes = memory(&[(2, GIB)]);
+    let mut now = with_memory_only_node(snapshot(10, vec![process]));
+    assert_eq!(ids(&now), Vec::<String>::new());
+    now.processes[0].cpu_time_ns_by_node = memory(&[(0, 10_000_000_000)]);
+    assert_eq!(ids(&now), ["threads-away-from-memory"]);
+}
