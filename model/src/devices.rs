@@ -160,6 +160,18 @@ pub enum DeviceUseSource {
     Environment,
 }
 
+impl DeviceUseSource {
+    /// The word in JSON and in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Nvml => "nvml",
+            Self::OpenFiles => "open_files",
+            Self::Environment => "environment",
+        }
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

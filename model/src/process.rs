@@ -285,6 +285,19 @@ pub enum MemoryKind {
     Huge,
 }
 
+impl MemoryKind {
+    /// The word in JSON and in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Anonymous => "anonymous",
+            Self::File => "file",
+            Self::Shared => "shared",
+            Self::Huge => "huge",
+        }
+    }
+}
+
 /// A live thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Thread {

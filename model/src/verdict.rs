@@ -32,6 +32,9 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Local, Self::Mixed, Self::Remote, Self::Unknown];
+
     /// The word in JSON and on screens.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -20,6 +20,9 @@ Prometheus writes the dots as underscores and appends units: `numawatch.process.
 
 Every point belongs to a resource with `service.name` (`numawatch`), `service.version`, `service.instance.id` and
 `host.name`; `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` add to these and replace them.
+
+What there is no bound of stays in the [JSON document](json.md): threads, pairs of nodes, files of weights, and the evidence of
+findings.
 ";
 
 /// The whole document.

@@ -1,6 +1,6 @@
 //! The metric catalogue: one entry a metric feeds OTLP, the dashboard's columns and docs/metrics.md.
 //!
-//! Adding a metric is one entry in [`METRICS`]. Names follow OpenTelemetry's rules: our namespace, base units, no unit
+//! Adding a metric is one entry in a file of `entries`. Names follow OpenTelemetry's rules: our namespace, base units, no unit
 //! and no `total` in a name, plural only for what is counted. The sum over an attribute's values means something.
 
 mod entries;
@@ -16,6 +16,24 @@ use std::borrow::Cow;
 
 /// The node that ran the CPU time or that holds the memory: an integer, the kernel's id.
 pub const NODE_ID: &str = "numawatch.node.id";
+/// [`NODE_ID`] of a device whose node nobody tells: it is not node 0.
+pub const NODE_UNKNOWN: &str = "unknown";
+/// What memory is: `anonymous`, `file`, `shared` or `huge`.
+pub const MEMORY_KIND: &str = "numawatch.memory.kind";
+/// A memory policy in numactl's words: `bind:1`.
+pub const MEMORY_POLICY: &str = "numawatch.memory.policy";
+/// A device, as OpenTelemetry names it: its PCI address.
+pub const HW_ID: &str = "hw.id";
+/// A device's name for people, as OpenTelemetry names it: its label.
+pub const HW_NAME: &str = "hw.name";
+/// What a device is, as OpenTelemetry names it: `gpu`, `network`, and our `accelerator`.
+pub const HW_TYPE: &str = "hw.type";
+/// A device's vendor, as OpenTelemetry names it.
+pub const HW_VENDOR: &str = "hw.vendor";
+/// What told that a process uses a device: `nvml`, `open_files` or `environment`.
+pub const DEVICE_SOURCE: &str = "numawatch.device.source";
+/// The verdict on a process: `local`, `mixed`, `remote` or `unknown`.
+pub const VERDICT: &str = "numawatch.verdict";
 /// What memory holds: `weights`, `heap`, …
 pub const MEMORY_CLASS: &str = "numawatch.memory.class";
 /// Which finding: `memory-away-from-gpu`, …
@@ -35,7 +53,7 @@ pub const PROCESS_EXECUTABLE_NAME: &str = "process.executable.name";
 pub const LOCALITY_UNKNOWN: &str = "unknown";
 
 /// One metric: what it is called, what it means, and how it is read from a snapshot.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Metric {
     /// Dotted name; `numawatch.process.*` has a point a process, `numawatch.host.*` and `numawatch.agent.*` one of the machine
     /// and of the agent itself.

@@ -2,6 +2,7 @@
 
 use super::*;
 use model::catalogue::{AttributeValue, METRICS, Value};
+use model::devices::{DeviceKind, DeviceUse, DeviceUseSource};
 use model::finding::{Cleared, Confidence, Finding, Severity};
 use model::policy::Placing;
 use model::process::{
@@ -29,6 +30,16 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// Long enough for any machine; nothing waits this long when all is well.
 const GENEROUS: Duration = Duration::from_mins(1);
+
+fn used(label: &str, node: Option<u32>) -> DeviceUse {
+    DeviceUse {
+        address: format!("address of {label}"),
+        kind: DeviceKind::Gpu,
+        label: label.to_owned(),
+        node,
+        source: DeviceUseSource::Nvml,
+    }
+}
 
 pub(super) fn process(pid: u32, start_time: u64) -> Process {
     let touched = TouchCounter {
@@ -75,7 +86,7 @@ pub(super) fn process(pid: u32, start_time: u64) -> Process {
             ..Placement::default()
         },
         resident_bytes: None,
-        policy: None,
+        policy: Some("bind:0-1".into()),
         cpus_allowed: None,
         placing: Placing::default(),
         remote_share: RemoteShare {
@@ -100,7 +111,7 @@ pub(super) fn process(pid: u32, start_time: u64) -> Process {
             id: "threads-wander".to_owned(),
             severity: Severity::Warn,
         }],
-        devices: Vec::new(),
+        devices: vec![used("GPU0", Some(1)), used("GPU1", None)],
         devices_reason: None,
         threads: Vec::new(),
     }
