@@ -10,6 +10,7 @@ pub mod device_use;
 pub mod devices;
 pub mod finding;
 pub mod findings;
+pub mod gpus;
 pub mod judge;
 pub mod launch;
 pub mod link;

@@ -6,6 +6,7 @@ use crate::devices::DeviceUse;
 use crate::finding::{Cleared, Finding};
 use crate::mapping::MemoryClass;
 use crate::policy::{OwnPolicy, Placing};
+use crate::size::whole;
 use crate::time::Timestamp;
 use crate::topology::NodeId;
 use crate::verdict::{RemoteShare, Verdict};
@@ -260,6 +261,13 @@ impl Placement {
         let margins = self.margin_by_node_bytes.iter().flat_map(BTreeMap::values);
         let widest = margins.max().copied().unwrap_or(0);
         self.coverage.is_none_or(|part| part >= 1.0) && widest as f64 <= share * whole as f64
+    }
+
+    /// How much of the addresses was looked at, per cent, while that isn't all.
+    #[must_use]
+    pub fn seen_percent(&self) -> Option<u64> {
+        let part = self.coverage.filter(|part| *part < 1.0)?;
+        Some(whole((part * 100.0).floor()))
     }
 
     /// Whether it is an estimate from a sample rather than a count.

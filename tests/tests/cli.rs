@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Output, Stdio};
 use tests::built::{NOBODY, PublicCopy, numawatch};
 use tests::process::Running;
+use tests::terminal::Terminal;
 
 /// A pid that the kernel never gives: its limit is 4194304.
 const NO_PID: &str = "4194305";
@@ -237,6 +238,36 @@ fn without_json_it_is_a_table() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(stdout.lines().any(|line| line.contains(&own)), "{stdout}");
     assert!(!stdout.starts_with('{'), "{stdout}");
+    let titles = stdout.lines().nth(1).unwrap_or_default();
+    for title in ["MEMORY BY NODE", "MIGRATED", "POLICY", "VERDICT"] {
+        assert!(titles.contains(title), "no {title}: {stdout}");
+    }
+}
+
+#[test]
+fn in_a_narrow_terminal_the_table_keeps_what_answers_and_names_the_rest() {
+    let mut sleeper = Command::new("sleep").arg("600").spawn().expect("sleep");
+    let pid = sleeper.id().to_string();
+    let mut command = Command::new(numawatch());
+    command.args(["snapshot", "--for", "0s", "--pid", &pid]);
+    let mut terminal = Terminal::start(command, 80, 50);
+    let status = terminal.wait();
+    let _ = sleeper.kill();
+    let _ = sleeper.wait();
+    let shown = terminal.text();
+    assert_eq!(status.code(), Some(0), "{shown}");
+    let titles = shown.lines().find(|line| line.starts_with("PID "));
+    let titles = titles.expect("titles");
+    for title in ["NAME", "MEMORY BY NODE", "REMOTE", "VERDICT"] {
+        assert!(titles.contains(title), "no {title}: {shown}");
+    }
+    assert!(!titles.contains("MIGRATED"), "{shown}");
+    assert!(shown.contains(&format!("\n{pid} ")), "{shown}");
+    let left_out = shown.lines().find(|line| line.starts_with("no room for "));
+    assert!(
+        left_out.is_some_and(|line| line.contains("MIGRATED")),
+        "{shown}"
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod agent;
 mod check;
+mod columns;
 mod completions;
 mod doctor;
 mod launch;
@@ -9,6 +10,7 @@ mod placement;
 mod snapshot;
 mod span;
 mod table;
+mod terminal;
 mod thresholds;
 mod topo;
 mod tui;

@@ -1,6 +1,6 @@
 //! `numawatch snapshot`: watches for a while, then prints one table or one JSON document.
 
-use super::{runtime, span, table};
+use super::{runtime, span, table, terminal};
 use crate::cli::Snapshot as Options;
 use crate::logging;
 use crate::sampler::{self, NumaMaps};
@@ -26,7 +26,8 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         serde_json::to_writer_pretty(&mut out, &snapshot).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {
-        out.write_all(table::processes(&snapshot, &options.watch.words()).as_bytes())?;
+        let room = terminal::columns(&out);
+        out.write_all(table::processes(&snapshot, &options.watch.words(), room).as_bytes())?;
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)

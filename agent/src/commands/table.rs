@@ -1,5 +1,7 @@
 //! A snapshot as one table for people who read it in a terminal or a mail.
 
+use super::columns::{Column, aligned};
+use model::gpus;
 use model::process::{ByNode, Process};
 use model::signal::{Signal, SignalName, SignalState};
 use model::snapshot::{Lost, Snapshot};
@@ -8,8 +10,9 @@ use std::fmt::Write;
 
 const NO_SIGNAL: &str = "-";
 
-/// The processes, aligned, and below them which signals are not whole. `looked_for` is for when there are none.
-pub(super) fn processes(snapshot: &Snapshot, looked_for: &str) -> String {
+/// The processes, aligned, and below them which signals are not whole. `looked_for` is for when there are none; `room` is the
+/// terminal's width, `None` where the text goes elsewhere.
+pub(super) fn processes(snapshot: &Snapshot, looked_for: &str, room: Option<usize>) -> String {
     let mut text = header(snapshot);
     if snapshot.processes.is_empty() {
         let _ = writeln!(
@@ -17,14 +20,7 @@ pub(super) fn processes(snapshot: &Snapshot, looked_for: &str) -> String {
             "no process found: looked for {looked_for} (--pid, --match or --all widen it)"
         );
     } else {
-        let mut rows = vec![TITLES.map(str::to_owned)];
-        rows.extend(
-            snapshot
-                .processes
-                .iter()
-                .map(|process| row(process, snapshot)),
-        );
-        text.push_str(&aligned(&rows));
+        text.push_str(&aligned(&columns(snapshot), room));
     }
     text.push_str(&not_whole(&snapshot.signals));
     text.push_str(&lost(&snapshot.host.lost));
@@ -81,20 +77,6 @@ fn not_whole(signals: &[Signal]) -> String {
     text
 }
 
-const TITLES: [&str; 11] = [
-    "PID",
-    "NAME",
-    "ENGINE",
-    "CPU S BY NODE",
-    "MEMORY BY NODE",
-    "REMOTE",
-    "FIRST TOUCH",
-    "HINT",
-    "MIGRATED",
-    "MOVES",
-    "VERDICT",
-];
-
 fn header(snapshot: &Snapshot) -> String {
     let host = &snapshot.host;
     let balancing = match host.numa_balancing {
@@ -111,44 +93,101 @@ fn header(snapshot: &Snapshot) -> String {
     )
 }
 
-fn row(process: &Process, snapshot: &Snapshot) -> [String; 11] {
-    // A signal that failed its self-test is not to be read as a number.
-    let number = |signal, value| {
-        let state = snapshot.signal(signal).map(|signal| signal.state);
-        let doubt = if state == Some(SignalState::Unreliable) {
-            "?"
-        } else {
-            ""
-        };
-        format!("{}{doubt}", number(value))
+/// What stands in a column for each process.
+type Cell<'a> = &'a dyn Fn(&Process) -> String;
+
+fn columns(snapshot: &Snapshot) -> Vec<Column> {
+    let first_touch = |p: &Process| {
+        count(
+            snapshot,
+            SignalName::FirstTouch,
+            p.touches.first_touch.pages,
+        )
     };
-    let engine = match (&process.engine, &process.role) {
-        (Some(engine), Some(role)) => format!("{engine} {role}"),
-        (Some(engine), None) => engine.clone(),
-        _ => NO_SIGNAL.to_owned(),
+    let hint = |p: &Process| count(snapshot, SignalName::Hint, p.touches.hint.counter.pages);
+    let migrated = |p: &Process| count(snapshot, SignalName::Migration, p.migrations.pages);
+    let moves = |p: &Process| count(snapshot, SignalName::Sched, p.moves.total);
+    let columns: [(&'static str, u8, Cell<'_>); 13] = [
+        ("PID", 0, &|p| p.pid.to_string()),
+        ("NAME", 0, &name),
+        ("ENGINE", 2, &engine),
+        ("GPU", 1, &gpu),
+        ("CPU S BY NODE", 3, &cpu),
+        ("MEMORY BY NODE", 0, &memory),
+        ("REMOTE", 0, &remote),
+        ("FIRST TOUCH", 6, &first_touch),
+        ("HINT", 5, &hint),
+        ("MIGRATED", 8, &migrated),
+        ("MOVES", 7, &moves),
+        ("POLICY", 4, &|p| {
+            p.policy.clone().unwrap_or_else(|| NO_SIGNAL.to_owned())
+        }),
+        ("VERDICT", 0, &|p| p.verdict.as_str().to_owned()),
+    ];
+    // A machine without GPUs needs no column of them.
+    let has_gpus = gpus::any(&snapshot.topology);
+    let columns = columns
+        .into_iter()
+        .filter(|(title, ..)| has_gpus || *title != "GPU");
+    let column = |(title, priority, cell): (&'static str, u8, Cell<'_>)| Column {
+        title,
+        priority,
+        // Names are other people's: they are not to talk to the terminal.
+        cells: snapshot
+            .processes
+            .iter()
+            .map(|p| cell(p).replace(char::is_control, "?"))
+            .collect(),
     };
-    let name = if process.alive {
+    columns.map(column).collect()
+}
+
+/// A signal that failed its self-test is not to be read as a number.
+fn count(snapshot: &Snapshot, signal: SignalName, value: Option<u64>) -> String {
+    let state = snapshot.signal(signal).map(|signal| signal.state);
+    let doubt = if state == Some(SignalState::Unreliable) {
+        "?"
+    } else {
+        ""
+    };
+    format!("{}{doubt}", number(value))
+}
+
+fn name(process: &Process) -> String {
+    if process.alive {
         process.name.clone()
     } else {
         format!("{} (ended)", process.name)
-    };
-    [
-        process.pid.to_string(),
-        name,
-        engine,
-        by_node(process.cpu_time_ns_by_node.as_ref(), |ns| {
-            format!("{:.2}", ns as f64 / 1e9)
-        }),
-        by_node(process.placement.by_node_bytes.as_ref(), |bytes| {
-            mebibytes(bytes)
-        }),
-        remote(process),
-        number(SignalName::FirstTouch, process.touches.first_touch.pages),
-        number(SignalName::Hint, process.touches.hint.counter.pages),
-        number(SignalName::Migration, process.migrations.pages),
-        number(SignalName::Sched, process.moves.total),
-        process.verdict.as_str().to_owned(),
-    ]
+    }
+}
+
+fn engine(process: &Process) -> String {
+    match (&process.engine, &process.role) {
+        (Some(engine), Some(role)) => format!("{engine} {role}"),
+        (Some(engine), None) => engine.clone(),
+        _ => NO_SIGNAL.to_owned(),
+    }
+}
+
+/// As the dashboard has it: `4@1`.
+fn gpu(process: &Process) -> String {
+    gpus::forms(process).swap_remove(0)
+}
+
+fn cpu(process: &Process) -> String {
+    by_node(process.cpu_time_ns_by_node.as_ref(), |ns| {
+        format!("{:.2}", ns as f64 / 1e9)
+    })
+}
+
+/// Where not all addresses could be looked at in time, how many were.
+fn memory(process: &Process) -> String {
+    let placement = &process.placement;
+    let mut text = by_node(placement.by_node_bytes.as_ref(), mebibytes);
+    if let Some(seen) = placement.seen_percent().filter(|_| text != NO_SIGNAL) {
+        let _ = write!(text, " ({seen} % seen)");
+    }
+    text
 }
 
 fn remote(process: &Process) -> String {
@@ -188,30 +227,85 @@ fn by_node(values: Option<&ByNode>, text: impl Fn(u64) -> String) -> String {
     )
 }
 
-/// Columns as wide as their widest cell, two spaces apart.
-fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{cell:<width$}  ");
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::snapshot::{Coverage, Host};
+
+    /// A process with GPUs on two nodes, whose memory is a third known.
+    fn snapshot() -> Snapshot {
+        let gpu = |n: u32| {
+            serde_json::json!({
+                "address": format!("0000:{n:02x}:00.0"), "kind": "gpu", "label": format!("GPU{n}"), "node": n,
+                "source": "open_files", "vendor": "NVIDIA", "name": null, "driver": null, "memory_nodes": [],
+                "bridges": [], "root_complex": null, "files": [], "nvlinks": [],
+            })
+        };
+        let document = serde_json::json!({
+            "schema_version": 1, "taken_at": "2026-01-01T00:00:00Z", "monotonic_ns": 0,
+            "host": Host::default(), "coverage": Coverage::default(), "signals": [],
+            "topology": { "nodes": [], "devices": [gpu(0), gpu(1)] },
+            "processes": [{
+                "pid": 42, "start_time": 7, "tracked_since": "2026-01-01T00:00:00Z", "parent_pid": 1,
+                "name": "ser\u{1b}ver", "executable": "server", "command": "server", "engine": "llama.cpp", "role": "server",
+                "rank": null, "model": null, "alive": true, "cpu_time_ns_by_node": {"1": 1_500_000_000_u64},
+                "moves": {"total": 3}, "touches": {"first_touch": {"pages": 16}, "map": {}, "hint": {}},
+                "migrations": {}, "scan_time_ns": null, "scan_cpu_time_ns": null,
+                "pinned": {"made": {}}, "driver_allocated_pages": {},
+                "placement": {"by_node_bytes": {"0": 1 << 20}, "coverage": 0.339},
+                "resident_bytes": 4 << 20, "policy": "bind:0", "cpus_allowed": null,
+                "remote_share": {"value": 0.5, "signal": "estimate"}, "verdict": "remote", "threads": [],
+                "devices": [gpu(0), gpu(1)],
+            }],
+        });
+        serde_json::from_value(document).unwrap()
+    }
+
+    #[test]
+    fn the_table_has_gpus_and_policy_and_says_how_much_memory_was_seen() {
+        let text = processes(&snapshot(), "", None);
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert_eq!(
+            lines,
+            [
+                "PID  NAME     ENGINE            GPU      CPU S BY NODE  MEMORY BY NODE          REMOTE  FIRST TOUCH  HINT  \
+                 MIGRATED  MOVES  POLICY  VERDICT",
+                "42   ser?ver  llama.cpp server  0@0 1@1  1: 1.50        0: 1.0 MiB (33 % seen)  ~50 %   16           -     \
+                 -         3      bind:0  remote",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_machine_without_gpus_has_no_column_of_them() {
+        let mut snapshot = snapshot();
+        snapshot.topology.devices.clear();
+        let text = processes(&snapshot, "", None);
+        assert!(!text.contains("GPU"), "{text}");
+    }
+
+    #[test]
+    fn in_80_columns_what_answers_stays() {
+        let text = processes(&snapshot(), "", Some(80));
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        for title in [
+            "PID",
+            "NAME",
+            "ENGINE",
+            "GPU",
+            "MEMORY BY NODE",
+            "REMOTE",
+            "VERDICT",
+        ] {
+            assert!(
+                text.lines().nth(1).unwrap().contains(title),
+                "{title}: {text}"
+            );
+        }
+        assert!(text.contains("no room for "), "{text}");
+    }
 
     #[test]
     fn what_was_lost_is_told_and_nothing_else() {

@@ -1,5 +1,6 @@
 //! `numawatch topo`: sockets, nodes, GPUs and NICs, and what lies between them.
 
+use super::terminal;
 use crate::cli::Topo as Options;
 use crate::host::root::Root;
 use crate::logging;
@@ -8,7 +9,6 @@ use crate::topo::text::{self, Paint};
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
-use std::os::fd::AsRawFd as _;
 use std::process::ExitCode;
 
 pub(super) fn run(options: &Options) -> Result<ExitCode> {
@@ -26,7 +26,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         let plain = text::report(&report, Paint { colour: false });
         let colour = out.is_terminal()
             && wants_colour(std::env::var_os("NO_COLOR"), std::env::var_os("TERM"))
-            && columns(&out).is_some_and(|columns| fits(&plain, columns));
+            && terminal::columns(&out).is_some_and(|columns| fits(&plain, columns));
         let text = if colour {
             text::report(&report, Paint { colour })
         } else {
@@ -45,19 +45,6 @@ fn wants_colour(no_color: Option<OsString>, term: Option<OsString>) -> bool {
 /// Colours across broken lines only confuse.
 fn fits(text: &str, columns: usize) -> bool {
     text.lines().all(|line| line.chars().count() <= columns)
-}
-
-/// The terminal's width; `None` where it doesn't tell.
-fn columns(out: &std::io::StdoutLock<'_>) -> Option<usize> {
-    let mut size = libc::winsize {
-        ws_row: 0,
-        ws_col: 0,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    // SAFETY: the kernel writes a `winsize` there.
-    let answer = unsafe { libc::ioctl(out.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
-    (answer == 0 && size.ws_col > 0).then(|| size.ws_col.into())
 }
 
 #[cfg(test)]

@@ -219,4 +219,4 @@ pub fn metric(name: &str) -> Option<&'static Metric> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

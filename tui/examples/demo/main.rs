@@ -1,6 +1,6 @@
 //! Shows the dashboard over made-up snapshots: `cargo run -p tui --example demo [HOST]`.
 //!
-//! HOST is `two` (the default), `one`, `sixteen`, `many`, `nothing`, `empty`, `waiting`, `ends`,
+//! HOST is `two` (the default), `one`, `sixteen`, `many`, `nothing`, `empty`, `waiting`, `starts` (memory is looked at), `ends`,
 //! `panics` (the sampler does) or `crashes` (the dashboard's own task does). No privileges are needed, because nothing is measured.
 
 mod made_up;
@@ -57,6 +57,11 @@ fn made(host: &str, tick: u64) -> Option<Snapshot> {
         "waiting" => return None,
         _ => made_up::two_nodes(tick),
     };
+    if host == "starts" {
+        for process in &mut snapshot.processes {
+            process.placement.coverage = Some((tick as f64 / 20.0).min(1.0));
+        }
+    }
     if host == "empty" {
         snapshot.processes.clear();
     }

@@ -33,6 +33,8 @@ pub(crate) enum Cell {
     /// A bar by node where there is room, and a number to its right.
     Nodes {
         shares: Option<Shares>,
+        /// How much of it has been looked at, per cent, while that isn't all.
+        seen: Option<u64>,
         number: String,
         /// Columns kept for the number, so that the bars line up.
         number_width: u16,

@@ -4,10 +4,10 @@ use super::cell::{Cell, Tone};
 use super::evidence;
 use super::feed::{Id, Pair};
 use super::format;
-use super::gpus;
 use super::history::History;
 use super::order::SortKey;
 use super::row::Row;
+use model::gpus;
 use model::process::Process;
 use model::signal::SignalName;
 use model::verdict::Verdict;
@@ -170,6 +170,7 @@ pub(crate) const COLUMNS: &[Column] = &[
             Cell::Nodes {
                 number: format::or_dash(shares.as_deref().map(sum), format::cpu),
                 shares,
+                seen: None,
                 number_width: 7,
             }
         },
@@ -185,6 +186,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         descending: true,
         cell: |row, _| Cell::Nodes {
             shares: row.memory_by_node(),
+            seen: row.now.placement.seen_percent(),
             number: format::or_dash(row.memory_total(), format::bytes),
             number_width: 8,
         },

@@ -77,10 +77,14 @@ impl<'a> Row<'a> {
         self.now.placement.by_node_bytes.as_ref().map(shares)
     }
 
-    /// Resident bytes: of the placement, else of the kernel's count.
+    /// Resident bytes: of the placement; of the kernel's count without one, and while it is of a part.
     pub(crate) fn memory_total(&self) -> Option<u64> {
-        let placed = self.now.placement.by_node_bytes.as_ref().map(total);
-        placed.or(self.now.resident_bytes)
+        let placement = &self.now.placement;
+        let placed = placement.by_node_bytes.as_ref().map(total);
+        match placement.seen_percent() {
+            Some(_) => self.now.resident_bytes.or(placed),
+            None => placed.or(self.now.resident_bytes),
+        }
     }
 }
 

@@ -31,6 +31,7 @@ pub(crate) fn spans(
         }
         Cell::Nodes {
             shares,
+            seen,
             number,
             number_width,
         } => {
@@ -44,7 +45,15 @@ pub(crate) fn spans(
             if bar_width < BAR_MIN {
                 return vec![theme.span(text::right(number, width), tone)];
             }
-            let mut spans = bar(shares.as_deref(), bar_width, nodes, theme);
+            let mut spans = match seen.filter(|_| shares.is_some()) {
+                Some(percent) => {
+                    let seen = seen_cells(percent, bar_width);
+                    let mut spans = bar(shares.as_deref(), seen, nodes, theme);
+                    spans.push(theme.span("·".repeat(bar_width - seen), Tone::Faint));
+                    spans
+                }
+                None => bar(shares.as_deref(), bar_width, nodes, theme),
+            };
             spans.push(theme.span(format!(" {}", text::right(number, number_width)), tone));
             spans
         }
@@ -84,6 +93,12 @@ pub(crate) fn bar(
             Span::styled(glyphs, theme.node(nodes, node))
         })
         .collect()
+}
+
+/// The part of a bar for what was looked at: something of it, and never all.
+fn seen_cells(percent: u64, width: usize) -> usize {
+    let percent = usize::try_from(percent).unwrap_or(100);
+    (width * percent / 100).clamp(1, width - 1)
 }
 
 fn level(share: Option<f64>) -> char {

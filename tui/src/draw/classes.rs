@@ -85,9 +85,8 @@ pub(super) fn trust(placement: &Placement) -> String {
             let _ = write!(words, "; ~ a sample, 95 %: {}", unsure.join(", "));
         }
     }
-    if let Some(share) = placement.coverage.filter(|share| *share < 1.0) {
-        let percent = (share * 100.0).floor();
-        let _ = write!(words, "; {percent:.0} % of its addresses looked at so far");
+    if let Some(percent) = placement.seen_percent() {
+        let _ = write!(words, "; {percent} % of its addresses looked at so far");
     }
     words
 }

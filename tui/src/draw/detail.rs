@@ -80,7 +80,7 @@ impl Page<'_> {
             format::or_dash(process.resident_bytes, format::bytes),
         );
         lines.extend(self.field("placed", &placed, Tone::Plain));
-        if gpus::any(&self.pair.now.topology) {
+        if model::gpus::any(&self.pair.now.topology) {
             let devices = text::clean(&gpus::words(process));
             lines.extend(self.field("devices", &devices, Tone::Plain));
         }

@@ -24,7 +24,8 @@ const COLUMNS: &[(&str, &str)] = &[
     ),
     (
         "MEMORY by node",
-        "where its resident pages lie, and how much there is",
+        "where its resident pages lie, and how much there is; dots in the bar: so much of its addresses has not been looked \
+         at yet",
     ),
     (
         "REMOTE",

@@ -19,7 +19,7 @@ use crate::verdict::{RemoteShare, ShareSignal, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::UNIX_EPOCH;
 
-fn unknown_process() -> Process {
+pub(crate) fn unknown_process() -> Process {
     Process {
         pid: 42,
         start_time: 7,
