@@ -1,5 +1,6 @@
 //! What the black-box tests share: sessions of workloads under numawatch, played here or in the guest.
 
+pub mod bound;
 pub mod bpf;
 pub mod built;
 pub mod cgroup;

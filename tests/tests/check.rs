@@ -9,6 +9,7 @@ use model::finding::Finding;
 use model::snapshot::Snapshot;
 use model::verdict::Verdict;
 use std::process::{Command, Output, Stdio};
+use tests::bound::{RAISED, RAISES, Sleeper};
 use tests::built::numawatch;
 use tests::process::Running;
 
@@ -57,12 +58,29 @@ fn four_questions_are_answered_and_what_is_unknown_does_not_fail() {
 
 #[test]
 fn a_snapshot_says_what_check_says_of_the_same_process() {
-    let report: Report = serde_json::from_slice(&check(&["--json"]).stdout).expect("a report");
-    let output = watch("snapshot", &["--json"]);
-    let snapshot: Snapshot = serde_json::from_slice(&output.stdout).expect("a snapshot");
-    let ids =
-        |findings: &[&Finding]| -> Vec<String> { findings.iter().map(|f| f.id.clone()).collect() };
+    let bound = Sleeper::start();
+    let watch = |command: &str| {
+        let output = Command::new(numawatch())
+            .args([
+                command,
+                "--json",
+                "--for",
+                "500ms",
+                "--pid",
+                &bound.pid().to_string(),
+            ])
+            .args(RAISES)
+            .output();
+        output.expect("numawatch starts").stdout
+    };
+    let report: Report = serde_json::from_slice(&watch("check")).expect("a report");
+    let snapshot: Snapshot = serde_json::from_slice(&watch("snapshot")).expect("a snapshot");
+    let ids = |findings: &[&Finding]| -> Vec<(Option<u32>, String)> {
+        findings.iter().map(|f| (f.pid, f.id.clone())).collect()
+    };
     let of_check: Vec<&Finding> = report.findings.iter().collect();
+    let raised = (Some(bound.pid()), RAISED.to_owned());
+    assert!(ids(&of_check).contains(&raised), "{of_check:?}");
     assert_eq!(ids(&snapshot.all_findings()), ids(&of_check));
     let process = &snapshot.processes[0];
     assert_eq!(process.verdict, Verdict::Unknown);

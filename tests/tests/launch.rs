@@ -11,17 +11,8 @@ use tests::built::numawatch;
 use tests::launch::Inherited;
 use tests::process::Running;
 
-/// A node that has both; every machine with NUMA in its kernel has one.
 fn node() -> String {
-    let list = |name: &str| {
-        let path = format!("/sys/devices/system/node/{name}");
-        let text = fs::read_to_string(&path).expect("this kernel has NUMA");
-        model::list::parse(&text).expect("a list of nodes")
-    };
-    let memory = list("has_memory");
-    let cpus = list("has_cpu");
-    let node = memory.into_iter().find(|node| cpus.contains(node));
-    node.expect("a node with CPUs and memory").to_string()
+    tests::bound::node().to_string()
 }
 
 fn launch(arguments: &[&str]) -> Output {

@@ -7,6 +7,7 @@
 use model::snapshot::Snapshot;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use tests::bound::{RAISED, RAISES, Sleeper};
 use tests::built::{NOBODY, PublicCopy, numawatch};
 use tests::process::Running;
 use tests::terminal::{Cell, Terminal};
@@ -145,39 +146,45 @@ fn enter_shows_the_process_s_threads() {
 
 #[test]
 fn f_shows_the_findings_that_a_snapshot_has_and_enter_the_process_s_own() {
-    let (_running, pid) = workload();
+    // One that is raised on any machine, and a process that nothing is wrong with.
+    let bound = Sleeper::start();
+    let (_running, free) = workload();
+    let (bound, free) = (bound.pid().to_string(), free.to_string());
+    let watched = [&RAISES[..], &["--pid", &bound, "--pid", &free]].concat();
     let output = Command::new(numawatch())
-        .args([
-            "snapshot",
-            "--json",
-            "--for",
-            "500ms",
-            "--pid",
-            &pid.to_string(),
-        ])
+        .args(["snapshot", "--json", "--for", "500ms"])
+        .args(&watched)
         .output()
         .expect("numawatch starts");
     let snapshot: Snapshot = serde_json::from_slice(&output.stdout).expect("a snapshot");
-    let mut terminal = dashboard(pid, 160, 50);
-    shows(&mut terminal, &format!("▸ {pid}"));
+    let mut processes = snapshot.processes.iter();
+    let process = processes.find(|p| p.pid.to_string() == bound);
+    let of_process = &process.expect("it is watched").findings;
+    assert!(of_process.iter().any(|f| f.id == RAISED), "{of_process:?}");
+
+    let mut command = Command::new(numawatch());
+    command.arg("tui").args(&watched);
+    let mut terminal = Terminal::start(command, 160, 50);
+    shows(&mut terminal, &free);
     terminal.press("f");
+    shows(&mut terminal, &format!("── {bound} - sleep, "));
     shows(&mut terminal, "── no finding ─");
-    let of_process = &snapshot.processes[0].findings;
-    // One that nothing is wrong with is named below, with its verdict.
-    shows(&mut terminal, &format!("{pid} - workload, "));
+    shows(&mut terminal, &format!("  {free} - workload, "));
     for finding in snapshot.all_findings() {
         shows(&mut terminal, &finding.id);
     }
     terminal.press("\x1b");
-    shows(&mut terminal, &format!("▸ {pid}"));
+    shows(&mut terminal, "▸ ");
+    terminal.press("/sleep\r");
+    shows(&mut terminal, &format!("▸ {bound:>7}"));
     terminal.press("\r");
     shows(&mut terminal, "by node");
     let heading = match of_process.len() {
-        0 => "── no finding ─".to_owned(),
         1 => "── 1 finding ─".to_owned(),
         n => format!("── {n} findings ─"),
     };
     shows(&mut terminal, &heading);
+    shows(&mut terminal, &format!("  {RAISED}  "));
 }
 
 #[test]
