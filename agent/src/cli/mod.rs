@@ -1,5 +1,7 @@
 //! The command line: what can be asked, its help and its examples.
 
+mod values;
+
 use crate::engines::selection::Selection;
 use crate::export::otlp::Protocol;
 use crate::probes::{attach, forced};
@@ -88,7 +90,7 @@ pub(crate) struct Snapshot {
     #[command(flatten)]
     pub(crate) watch: Watch,
     /// How long to watch before printing
-    #[arg(long = "for", value_name = "DURATION", default_value = "2s", value_parser = span)]
+    #[arg(long = "for", value_name = "DURATION", default_value = "2s", value_parser = values::span)]
     pub(crate) span: Duration,
     /// Look at every page for the placement, instead of a sample: holds each process's lock, 10 ms a GiB
     #[arg(long)]
@@ -112,7 +114,7 @@ pub(crate) struct Agent {
     #[arg(long, value_name = "PROTOCOL", value_enum)]
     pub(crate) otlp_protocol: Option<Protocol>,
     /// Time between two exports [env: OTEL_METRIC_EXPORT_INTERVAL, ms] [default: 60s]
-    #[arg(long, value_name = "DURATION", value_parser = span)]
+    #[arg(long, value_name = "DURATION", value_parser = values::span)]
     pub(crate) otlp_interval: Option<Duration>,
     /// Also print each snapshot as one line of JSON
     #[arg(long)]
@@ -127,7 +129,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) watch: Watch,
     /// How long to watch before answering
-    #[arg(long = "for", value_name = "DURATION", default_value = "5s", value_parser = span)]
+    #[arg(long = "for", value_name = "DURATION", default_value = "5s", value_parser = values::span)]
     pub(crate) span: Duration,
     /// Exit with 1 for warnings and unknowns too
     #[arg(long)]
@@ -176,10 +178,10 @@ pub(crate) struct Launch {
     #[arg(long = "gpu", value_name = "ID", value_delimiter = ',')]
     pub(crate) gpus: Vec<String>,
     /// The node, where no GPU tells it
-    #[arg(long, value_name = "N", value_parser = node)]
+    #[arg(long, value_name = "N", value_parser = values::node)]
     pub(crate) node: Option<u32>,
     /// Memory that must be free there, such as 60G or 512MiB; 0 for none [default: the model files among the arguments]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pub(crate) needs: Option<u64>,
     /// Print the same as a numactl line, with the engine's own flags, and run nothing
     #[arg(long)]
@@ -192,7 +194,7 @@ pub(crate) struct Launch {
 #[derive(Debug, Args)]
 pub(crate) struct RefreshPlacement {
     /// The process
-    #[arg(long, value_name = "PID", value_parser = pid)]
+    #[arg(long, value_name = "PID", value_parser = values::pid)]
     pub(crate) pid: u32,
     /// How often
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -203,7 +205,7 @@ pub(crate) struct RefreshPlacement {
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
     /// Watch this process and its children; can be repeated
-    #[arg(long = "pid", value_name = "PID", value_delimiter = ',', value_parser = pid)]
+    #[arg(long = "pid", value_name = "PID", value_delimiter = ',', value_parser = values::pid)]
     pub(crate) pids: Vec<u32>,
     /// Watch processes whose command line matches this regular expression
     #[arg(long = "match", value_name = "REGEX")]
@@ -212,13 +214,13 @@ pub(crate) struct Watch {
     #[arg(long)]
     pub(crate) all: bool,
     /// Time between two snapshots, at least 100ms
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = interval, env = "NUMAWATCH_INTERVAL")]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = values::interval, env = "NUMAWATCH_INTERVAL")]
     pub(crate) interval: Duration,
     /// Make known events first, and mark signals that don't see them as unreliable; takes up to 3 s
     #[arg(long)]
     pub(crate) self_test: bool,
     /// Change a threshold, e.g. remote_from=0.4; can be repeated
-    #[arg(long = "threshold", value_name = "NAME=VALUE", value_parser = threshold)]
+    #[arg(long = "threshold", value_name = "NAME=VALUE", value_parser = values::threshold)]
     pub(crate) thresholds: Vec<(String, f64)>,
     #[command(flatten)]
     pub(crate) nvml: Nvml,
@@ -243,13 +245,13 @@ pub(crate) struct Nvml {
 #[derive(Debug, Args)]
 pub(crate) struct Probes {
     /// Measure a signal by one mechanism only, e.g. first_touch=tp_btf, or not at all: hint=off; can be repeated
-    #[arg(long = "mechanism", value_name = "SIGNAL=RUNG", value_parser = mechanism)]
+    #[arg(long = "mechanism", value_name = "SIGNAL=RUNG", value_parser = values::mechanism)]
     pub(crate) mechanisms: Vec<(SignalName, Option<Mechanism>)>,
     /// Break a signal's probe on purpose, to see the self-test find it
-    #[arg(long = "break", value_name = "SIGNAL", value_parser = signal, hide = true)]
+    #[arg(long = "break", value_name = "SIGNAL", value_parser = values::signal, hide = true)]
     pub(crate) broken: Vec<SignalName>,
     /// Make a map of the kernel side smaller, to see it full, e.g. TOUCH=4; can be repeated
-    #[arg(long = "map-entries", value_name = "MAP=ENTRIES", value_parser = map_entries, hide = true)]
+    #[arg(long = "map-entries", value_name = "MAP=ENTRIES", value_parser = values::map_entries, hide = true)]
     pub(crate) entries: Vec<(String, u32)>,
     /// The kernel's BTF, when it isn't where the kernel puts it
     #[arg(
@@ -324,98 +326,6 @@ impl Watch {
     }
 }
 
-fn pid(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|pid| *pid > 0);
-    number.ok_or_else(|| "no pid; write a process's number, such as 4242".to_owned())
-}
-
-fn node(text: &str) -> Result<u32, String> {
-    let node = text.parse().ok().filter(|node| *node < 1024);
-    node.ok_or_else(|| "no node; write its number, such as 1".to_owned())
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    model::size::parse(text).ok_or_else(|| "no size; write 60G, 512MiB or 0".to_owned())
-}
-
-fn span(text: &str) -> Result<Duration, String> {
-    let bare = text
-        .parse::<f64>()
-        .ok()
-        .filter(|s| s.is_finite() && *s >= 0.0 && *s < 1e9);
-    match bare {
-        Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
-        None => humantime::parse_duration(text)
-            .map_err(|_| "no duration; write 500ms, 3s or 2m".to_owned()),
-    }
-}
-
-fn interval(text: &str) -> Result<Duration, String> {
-    let interval = span(text)?;
-    if interval < Duration::from_millis(100) {
-        return Err("the shortest interval is 100ms".to_owned());
-    }
-    Ok(interval)
-}
-
-fn signal(text: &str) -> Result<SignalName, String> {
-    SignalName::ALL
-        .into_iter()
-        .find(|name| name.as_str() == text)
-        .ok_or_else(|| {
-            format!(
-                "no signal `{text}`; there are {}",
-                list(SignalName::ALL.map(SignalName::as_str))
-            )
-        })
-}
-
-fn map_entries(text: &str) -> Result<(String, u32), String> {
-    let wrong = || "write MAP=ENTRIES, e.g. TOUCH=4".to_owned();
-    let (map, entries) = text.split_once('=').ok_or_else(wrong)?;
-    let entries = entries.parse().ok().filter(|n| *n > 0);
-    Ok((map.to_owned(), entries.ok_or_else(wrong)?))
-}
-
-/// `NAME=VALUE` of a threshold.
-fn threshold(text: &str) -> Result<(String, f64), String> {
-    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is expected")?;
-    let value: f64 = value
-        .parse()
-        .map_err(|_| format!("`{value}` is no number"))?;
-    if !value.is_finite() || value < 0.0 {
-        return Err(format!("`{value}` is no threshold"));
-    }
-    Ok((name.to_owned(), value))
-}
-
-fn mechanism(text: &str) -> Result<(SignalName, Option<Mechanism>), String> {
-    let (signal, rung) = text
-        .split_once('=')
-        .ok_or("write SIGNAL=RUNG, e.g. first_touch=tp_btf")?;
-    let signal = self::signal(signal)?;
-    if rung == forced::OFF {
-        return Ok((signal, None));
-    }
-    let known = forced::mechanisms(signal);
-    let wanted = rung;
-    let rung = known.iter().find(|mechanism| mechanism.as_str() == wanted);
-    let rung = rung.copied().ok_or_else(|| {
-        let known: Vec<_> = known.iter().map(|known| known.as_str()).collect();
-        format!(
-            "{} has no rung `{wanted}`; it has {}, and can be {}",
-            signal.as_str(),
-            known.join(", "),
-            forced::OFF
-        )
-    })?;
-    Ok((signal, Some(rung)))
-}
-
-fn list<const N: usize>(words: [&str; N]) -> String {
-    words.join(", ")
-}
-
 /// Options that a variable can set instead.
 const VARIABLES: [(&str, &str); 4] = [
     ("--interval", "NUMAWATCH_INTERVAL"),
@@ -471,40 +381,6 @@ mod tests {
     fn the_definition_is_consistent() {
         use clap::CommandFactory as _;
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn durations_are_read_as_people_write_them() {
-        for (text, want) in [
-            ("3s", Some(3_000)),
-            ("500ms", Some(500)),
-            ("2m", Some(120_000)),
-            ("2", Some(2_000)),
-            ("0.5", Some(500)),
-            ("-1", None),
-            ("soon", None),
-            ("1e99", None),
-            ("NaN", None),
-            ("", None),
-        ] {
-            assert_eq!(span(text).ok().map(|d| d.as_millis()), want, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_signal_can_be_forced_to_a_rung() {
-        assert_eq!(
-            mechanism("first_touch=tp_btf"),
-            Ok((SignalName::FirstTouch, Some(Mechanism::TpBtf)))
-        );
-        assert_eq!(mechanism("hint=off"), Ok((SignalName::Hint, None)));
-        for wrong in ["first_touch", "nonsense=tp_btf", "map=magic", ""] {
-            assert!(mechanism(wrong).is_err(), "{wrong:?}");
-        }
-        assert_eq!(
-            mechanism("hint=tp_btf"),
-            Err("hint has no rung `tp_btf`; it has fentry, kprobe, and can be off".to_owned())
-        );
     }
 
     #[test]
