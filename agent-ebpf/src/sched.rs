@@ -72,7 +72,7 @@ fn leave(ctx: &impl EbpfContext, current: &Current, task: Task) {
         let at_home = (*thread).home_node == node;
         let last = (*thread).last_node;
         let moved = last != node && last != NO_NODE;
-        // Two paths, each with its own pointers: the verifier can't follow one that may be none.
+        // Three paths, each with its own pointers: the verifier can't follow one that may be none.
         if at_home && !moved {
             if let Some(ran) = ran(ctx, current, thread, &task, run_time) {
                 (*thread).on_cpu_ns += ran;
@@ -80,8 +80,15 @@ fn leave(ctx: &impl EbpfContext, current: &Current, task: Task) {
             }
             return;
         }
-        // Found before anything is counted: without room for it this slice counts with the next.
         let Some(row) = rows::sched_row(current, node) else {
+            // Lost, and counted as such: what needs no row counts, and the next slice begins here, or what this one ran
+            // would count to the node where the next one ends.
+            if let Some(ran) = ran(ctx, current, thread, &task, run_time) {
+                if at_home {
+                    (*thread).on_cpu_ns += ran;
+                }
+                (*thread).last_node = node;
+            }
             return;
         };
         let Some(ran) = ran(ctx, current, thread, &task, run_time) else {

@@ -209,5 +209,17 @@ pub const DRIVER: Session = Session {
     )],
 };
 
+/// Two threads that go to and fro where there is room for one row of what they do away from home; no row of the table.
+pub const FULL_SCHED: Session = Session {
+    name: "matrix-full-sched",
+    watch: Watch::Pids,
+    options: "--map-entries SCHED=1",
+    settings: &[NO_BALANCING],
+    workloads: &[(
+        "moves",
+        "moves --count 400 --threads 2 --spin-us 5000 --nodes {other},{cpu}",
+    )],
+};
+
 /// All of them.
-pub const ALL: [Session; 5] = [KINDS, MTHP, SWAP, BALANCING, DRIVER];
+pub const ALL: [Session; 6] = [KINDS, MTHP, SWAP, BALANCING, DRIVER, FULL_SCHED];

@@ -124,11 +124,14 @@ fn play_matrix(options: &Options) {
         other: options.other_node,
     };
     for session in &matrix::sessions::ALL {
-        let needs_two = session.name == matrix::sessions::BALANCING.name;
+        let full = session.name == matrix::sessions::FULL_SCHED.name;
+        let needs_two = full || session.name == matrix::sessions::BALANCING.name;
         let needs_gpu = session.name == matrix::sessions::DRIVER.name;
         let wanted = options.sessions.is_empty()
             || options.sessions.iter().any(|wanted| wanted == session.name);
-        if !wanted || needs_two && nodes.other.is_none() || needs_gpu && !options.gpu {
+        let has_all = (nodes.other.is_some() || !needs_two) && (options.gpu || !needs_gpu);
+        // On a forced rung it would be the same program again, or none.
+        if !wanted || !has_all || full && options.forced.is_some() {
             continue;
         }
         let _swap = swap_for(session.name);

@@ -1,6 +1,6 @@
 //! `workload moves`: threads that change node a known number of times.
 
-use crate::spin::compute;
+use crate::spin::{compute, compute_for};
 use crate::stage::{Clock, Stage, thread_name};
 use crate::sys;
 use anyhow::{Context as _, Result, ensure};
@@ -26,6 +26,9 @@ pub(crate) struct Moves {
     /// Nodes to go round; threads start on the first.
     #[arg(long, value_delimiter = ',', default_value = "0,1")]
     nodes: Vec<NodeId>,
+    /// CPU time that each spends where it went, microseconds.
+    #[arg(long, value_name = "MICROSECONDS", conflicts_with = "never_sleep", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    spin_us: u64,
     /// Threads that compute without a pause, before and after, and are moved by another thread.
     #[arg(long)]
     never_sleep: bool,
@@ -73,6 +76,7 @@ impl Moves {
         for number in 0..self.threads {
             let (gates, sender) = (Arc::clone(&gates), sender.clone());
             let (nodes, cpus, count) = (self.nodes.clone(), cpus.to_vec(), self.share(number));
+            let spin_ns = self.spin_us * 1000;
             handles.push(spawn(number, move || {
                 sys::pin(0, &cpus[0])?;
                 gates[0].wait();
@@ -80,6 +84,7 @@ impl Moves {
                 for step in 1..=count as usize {
                     sys::pin(0, &cpus[step % nodes.len()])?;
                     log.went_to(sys::current_node());
+                    compute_for(spin_ns);
                 }
                 sender.send(log.report())?;
                 gates[1].wait();
