@@ -133,6 +133,16 @@ fn a_signal_by_procfs_stands_beside_probes_of_others() {
 }
 
 #[test]
+fn what_procfs_tells_takes_no_room_in_the_maps() {
+    let maps = played(&ONE_NODE_SCHED_BY_PROCFS).snapshot().host.maps;
+    let sched = maps.iter().find(|map| map.name == "SCHED");
+    // No program is there that makes such a row.
+    assert_eq!(sched.map(|map| map.used), Some(0), "{maps:?}");
+    let touch = maps.iter().find(|map| map.name == "TOUCH");
+    assert!(touch.is_some_and(|map| map.used > 0), "{maps:?}");
+}
+
+#[test]
 fn a_thousand_short_threads_lose_nothing() {
     first_touches("threads");
     let truth = &report().workload("threads").truth.processes[0];

@@ -32,6 +32,7 @@ pub(crate) struct Reader {
     node_of_cpu: Vec<Option<u32>>,
     slot_table: Vec<u8>,
     entries: Vec<(&'static str, u32)>,
+    used: room::Used,
     /// Counts that found no room because there was to be none.
     forgiven: u64,
     logger: Option<EbpfLogger<&'static dyn log::Log>>,
@@ -83,6 +84,7 @@ impl Reader {
             node_of_cpu: (0..=highest).map(|cpu| topology.node_of_cpu(cpu)).collect(),
             slot_table,
             entries: attached.entries,
+            used: room::used(&Reading::default()),
             forgiven: 0,
             logger,
             _ebpf: ebpf,
@@ -139,7 +141,7 @@ impl Reader {
     }
 
     /// Reads all rows, and who runs.
-    pub(crate) fn read(&self, host: &impl Threads) -> Result<Reading> {
+    pub(crate) fn read(&mut self, host: &impl Threads) -> Result<Reading> {
         let before = self.cpu_records()?;
         let mut reading = Reading {
             threads: entries(&self.threads)?,
@@ -150,6 +152,7 @@ impl Reader {
             running: Vec::new(),
         };
         settle(&mut reading, before, &Now { reader: self, host })?;
+        self.used = room::used(&reading);
         Ok(reading)
     }
 

@@ -120,9 +120,9 @@ impl Source {
     }
 
     /// See [`Reader::maps`]; procfs has none.
-    pub(crate) fn maps(&self, reading: &Reading, tracked: usize) -> Vec<MapUse> {
+    pub(crate) fn maps(&self, tracked: usize) -> Vec<MapUse> {
         match self {
-            Self::Kernel(reader) | Self::Both(reader, _) => reader.maps(reading, tracked),
+            Self::Kernel(reader) | Self::Both(reader, _) => reader.maps(tracked),
             Self::Procfs(_) => Vec::new(),
         }
     }

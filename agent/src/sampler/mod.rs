@@ -358,7 +358,7 @@ impl Sampler {
         self.ledger.absorb(&reading);
         // Read after the rows: a child that was forked meanwhile is known.
         let tracked = self.source.tracked()?;
-        self.host.maps = self.source.maps(&reading, tracked.len());
+        self.host.maps = self.source.maps(tracked.len());
         let mut known: HashSet<u64> = tracked.values().map(|entry| entry.cookie).collect();
         known.extend(self.watched.keys());
         for (id, nodes) in self.ledger.retain(&known) {

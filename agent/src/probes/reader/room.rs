@@ -16,6 +16,20 @@ const fn filler_key(n: u32) -> RowKey {
     }
 }
 
+/// Entries in use, by the map's name.
+pub(super) type Used = [(&'static str, usize); 5];
+
+/// What a reading found in the maps, as long as nothing else was put into it.
+pub(super) fn used(reading: &Reading) -> Used {
+    [
+        ("THREADS", reading.threads.len()),
+        ("SCHED", reading.sched.len()),
+        ("TOUCH", reading.touch.len()),
+        ("BALANCE", reading.balance.len()),
+        ("DEVICE", reading.device.len()),
+    ]
+}
+
 impl Reader {
     /// Takes all room in the map of page-fault rows, and says how many entries that took.
     pub(crate) fn fill_touch(&mut self) -> u32 {
@@ -41,16 +55,12 @@ impl Reader {
         self.forgiven += lost;
     }
 
-    /// How full the maps were at a reading, before rows of threads that had ended were deleted.
-    pub(crate) fn maps(&self, reading: &Reading, tracked: usize) -> Vec<MapUse> {
-        let used = |name: &str| match name {
-            "TRACKED" => Some(tracked),
-            "THREADS" => Some(reading.threads.len()),
-            "SCHED" => Some(reading.sched.len()),
-            "TOUCH" => Some(reading.touch.len()),
-            "BALANCE" => Some(reading.balance.len()),
-            "DEVICE" => Some(reading.device.len()),
-            _ => None,
+    /// How full the maps were at the last reading, before rows of threads that had ended were deleted.
+    pub(crate) fn maps(&self, tracked: usize) -> Vec<MapUse> {
+        let used = |name: &str| {
+            let rows = self.used.iter().find(|(known, _)| *known == name);
+            let rows = rows.map(|(_, used)| *used);
+            rows.or_else(|| (name == "TRACKED").then_some(tracked))
         };
         let map = |(name, max): &(&str, u32)| {
             Some(MapUse {
