@@ -7,8 +7,8 @@ use super::ledger::{Ledger, Reading, Running, ThreadId};
 use super::running::{Threads, running};
 use super::settle::{Live, settle};
 use agent_ebpf::{
-    BalanceRow, Cpu, DeviceRow, LOST_KINDS, Lost, NEWS_EXEC, NO_NODE, NODE_IDS, News, RowKey,
-    SchedRow, Thread, TouchRow, Tracked,
+    BalanceRow, Cpu, DeviceRow, NEWS_EXEC, NO_NODE, NODE_IDS, News, RowKey, SchedRow, Thread,
+    TouchRow, Tracked,
 };
 use anyhow::{Context, Result};
 use aya::maps::{HashMap as BpfHashMap, MapData, PerCpuArray, RingBuf};
@@ -264,22 +264,6 @@ impl Reader {
         let records = self.cpu_records().ok()?;
         Some(records.iter().map(|cpu| cpu.switches).sum())
     }
-
-    /// What found no room since the start: (counts, news).
-    pub(crate) fn lost(&self) -> (Option<u64>, Option<u64>) {
-        let of = |kind: Lost| -> Option<u64> {
-            debug_assert!((kind as u32) < LOST_KINDS);
-            self.lost
-                .get(&(kind as u32), 0)
-                .ok()
-                .map(|values| values.iter().sum())
-        };
-        let rows = of(Lost::Row)
-            .zip(of(Lost::Process))
-            .zip(of(Lost::Reused))
-            .map(|((a, b), c)| (a + b + c).saturating_sub(self.forgiven));
-        (rows, of(Lost::News))
-    }
 }
 
 /// The kernel side at this moment, and the host.
@@ -295,7 +279,9 @@ impl<H: Threads> Live for Now<'_, H> {
 
     fn running(&self, cpus: &[Cpu], threads: &[(u32, Thread)]) -> Vec<(usize, Running)> {
         let slot_of = |cpu, memory| self.reader.slot_of(cpu, memory);
-        running(cpus, threads, &self.reader.node_of_cpu, slot_of, self.host)
+        let full = threads.len() >= self.reader.max_of("THREADS") as usize;
+        let node_of_cpu = &self.reader.node_of_cpu;
+        running(cpus, threads, full, node_of_cpu, slot_of, self.host)
     }
 
     fn rows(&self, tid: u32) -> Option<(Thread, Vec<(RowKey, SchedRow)>)> {

@@ -24,10 +24,11 @@ pub(crate) trait Threads {
 }
 
 /// Who runs on each CPU, by the CPU's index. What no row has of it counts if the CPU has not switched when the rows and
-/// the run time have been read.
+/// the run time have been read. `full` says that the kernel side has no room for more threads.
 pub(crate) fn running(
     cpus: &[Cpu],
     threads: &[(u32, Thread)],
+    full: bool,
     node_of_cpu: &[Option<u32>],
     slot_of: impl Fn(u32, u32) -> usize,
     host: &impl Threads,
@@ -44,6 +45,8 @@ pub(crate) fn running(
                 let Thread { tgid, cookie, .. } = **thread;
                 (Some(thread), Owner { tgid, cookie })
             }
+            // Its slices so far may be lost, on other nodes.
+            (None, _) if full => return None,
             (None, owner) => (None, owner?),
         };
         let Owner { tgid, cookie } = owner;
@@ -114,6 +117,14 @@ mod tests {
     }
 
     fn found(cpus: &[(u64, u64)], threads: &[(u32, Thread)]) -> Vec<(usize, u32, u64)> {
+        found_in(false, cpus, threads)
+    }
+
+    fn found_in(
+        full: bool,
+        cpus: &[(u64, u64)],
+        threads: &[(u32, Thread)],
+    ) -> Vec<(usize, u32, u64)> {
         let cpus: Vec<Cpu> = cpus
             .iter()
             .map(|(switches, tid)| Cpu {
@@ -121,7 +132,8 @@ mod tests {
                 tid: *tid,
             })
             .collect();
-        running(&cpus, threads, &[Some(0), Some(1)], |_, _| 0, &Host)
+        let nodes = [Some(0), Some(1)];
+        running(&cpus, threads, full, &nodes, |_, _| 0, &Host)
             .into_iter()
             .map(|(cpu, r)| (cpu, r.id.tid, r.on_cpu_ns))
             .collect()
@@ -136,6 +148,13 @@ mod tests {
     #[test]
     fn a_new_thread_counts_from_its_birth() {
         assert_eq!(found(&[(1, 8), (1, 0)], &[]), [(0, 8, 1_000)]);
+    }
+
+    #[test]
+    fn a_thread_that_found_no_room_has_no_slice() {
+        let cpus = [(1, 8), (1, 9)];
+        let threads = [(9, registered(COOKIE, 7, 300))];
+        assert_eq!(found_in(true, &cpus, &threads), [(1, 9, 700)]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! How much room the kernel side's maps have, and the self-test's way to leave none.
+//! How much room the kernel side's maps have, what found none, and the self-test's way to leave none.
 
 use super::{BPF_ANY, Reader};
 use crate::probes::ledger::Reading;
-use agent_ebpf::{NO_NODE, RowKey, SLOTS, TouchRow};
+use agent_ebpf::{LOST_KINDS, Lost, NO_NODE, RowKey, SLOTS, TouchRow};
 use model::snapshot::MapUse;
 
 /// No thread has such a tid: `kernel.pid_max` is at most 2^22.
@@ -72,7 +72,23 @@ impl Reader {
         self.entries.iter().filter_map(map).collect()
     }
 
-    fn max_of(&self, name: &str) -> u32 {
+    /// What found no room since the start: (counts, news).
+    pub(crate) fn lost(&self) -> (Option<u64>, Option<u64>) {
+        let of = |kind: Lost| -> Option<u64> {
+            debug_assert!((kind as u32) < LOST_KINDS);
+            self.lost
+                .get(&(kind as u32), 0)
+                .ok()
+                .map(|values| values.iter().sum())
+        };
+        let rows = of(Lost::Row)
+            .zip(of(Lost::Process))
+            .zip(of(Lost::Reused))
+            .map(|((a, b), c)| (a + b + c).saturating_sub(self.forgiven));
+        (rows, of(Lost::News))
+    }
+
+    pub(super) fn max_of(&self, name: &str) -> u32 {
         let found = self.entries.iter().find(|(known, _)| *known == name);
         found.map_or(0, |(_, max)| *max)
     }
