@@ -1,25 +1,22 @@
-//! Loads the kernel side and attaches each signal's best rung that the kernel accepts.
+//! Attaches each signal's best rung that the kernel accepts.
 
-use super::bounds::Bounds;
+mod load;
+mod words;
+
+pub(crate) use load::Host;
+use load::{entries, load};
+use words::{one_line, reason};
+
 use super::forced::{self, Forced};
 use super::ladder::{self, Kind, Refusal};
 use super::layout::{Layout, LayoutError};
 use super::rungs::{LIFECYCLE, Rung, rungs, target_names};
-use super::slots::Slots;
-use agent_ebpf::MAJORS;
 use aya::maps::Array;
 use aya::programs::{Program, ProgramError};
-use aya::{Btf, Ebpf, EbpfError, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
+use aya::{Btf, Ebpf};
 use model::signal::{Signal, SignalName, SignalState};
-use model::topology::Topology;
 use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error;
 use std::path::PathBuf;
-
-#[cfg(kernel_object)]
-static OBJECT: &[u8] = include_bytes_aligned!(env!("NUMAWATCH_EBPF_OBJECT"));
-#[cfg(not(kernel_object))]
-compile_error!("the kernel side is not built: type `cargo xtask build-ebpf`, then this again");
 
 /// What to attach, and from which kernel description.
 #[derive(Clone, Debug)]
@@ -32,18 +29,6 @@ pub(crate) struct Options {
     pub(crate) broken: BTreeSet<SignalName>,
     /// Entries of maps by name, other than the machine's size would have; so that tests find one full.
     pub(crate) entries: BTreeMap<String, u32>,
-}
-
-/// What the kernel side is made for.
-pub(crate) struct Host<'a> {
-    /// Its nodes.
-    pub(crate) topology: &'a Topology,
-    /// Which counter of a row is whose.
-    pub(crate) slots: &'a Slots,
-    /// Sizes of the maps.
-    pub(crate) bounds: Bounds,
-    /// Major numbers of devices whose drivers allocate memory.
-    pub(crate) device_majors: Vec<u32>,
 }
 
 /// Nobody pays for a tracepoint at every page allocation where no driver can be meant.
@@ -129,12 +114,6 @@ pub(crate) fn attach(host: &Host<'_>, options: &Options) -> Result<Attached, Att
     })
 }
 
-fn entries(bounds: Bounds, asked: &BTreeMap<String, u32>) -> Vec<(&'static str, u32)> {
-    let maps = bounds.maps().into_iter();
-    maps.map(|(name, entries)| (name, asked.get(name).copied().unwrap_or(entries)))
-        .collect()
-}
-
 /// Tells the second rungs' programs what to count.
 fn allow(ebpf: &mut Ebpf, bits: u32) -> Result<(), AttachError> {
     let failed = |error: aya::maps::MapError| AttachError::Load(one_line(&error));
@@ -143,78 +122,6 @@ fn allow(ebpf: &mut Ebpf, bits: u32) -> Result<(), AttachError> {
         .ok_or_else(|| AttachError::Load("the object has no map MAY_COUNT".to_owned()))?;
     let mut map: Array<_, u32> = Array::try_from(map).map_err(failed)?;
     map.set(0, bits, 0).map_err(failed)
-}
-
-fn load(
-    host: &Host<'_>,
-    entries: &[(&str, u32)],
-    layout: &Layout,
-    btf: &Btf,
-) -> Result<Ebpf, AttachError> {
-    let table = host.slots.table(host.topology);
-    let mut majors = [0u8; MAJORS];
-    for major in &host.device_majors {
-        if let Some(known) = majors.get_mut(*major as usize) {
-            *known = 1;
-        }
-    }
-    let mut loader = EbpfLoader::new();
-    loader
-        .btf(Some(btf))
-        .verifier_log_level(verifier_log_level());
-    loader.override_global(agent_ebpf::global::SLOT_OF, table.as_slice(), true);
-    loader.override_global(agent_ebpf::global::DEVICE_MAJORS, majors.as_slice(), true);
-    for (name, entries) in entries {
-        loader.map_max_entries(name, *entries);
-    }
-    for (name, value) in &layout.globals {
-        loader.override_global(name, value, true);
-    }
-    loader.load(OBJECT).map_err(|error| {
-        let text = one_line(&error);
-        if is_permission(&error) {
-            AttachError::Refused(text)
-        } else {
-            AttachError::Load(text)
-        }
-    })
-}
-
-/// Asks the verifier to explain a refusal; for whoever changes the kernel side.
-const EXPLAIN: &str = "NUMAWATCH_VERIFIER_LOG";
-
-/// None by default: with the log, each load that fails is tried again with ever larger buffers.
-fn verifier_log_level() -> VerifierLogLevel {
-    if std::env::var_os(EXPLAIN).is_some() {
-        VerifierLogLevel::VERBOSE | VerifierLogLevel::STATS
-    } else {
-        VerifierLogLevel::DISABLE
-    }
-}
-
-fn is_permission(error: &EbpfError) -> bool {
-    let mut source: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(e) = source {
-        if let Some(io) = e.downcast_ref::<std::io::Error>() {
-            return io.kind() == std::io::ErrorKind::PermissionDenied;
-        }
-        source = e.source();
-    }
-    false
-}
-
-/// An error and what caused it, in one line, without saying anything twice.
-fn one_line(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(e) = source {
-        let more = e.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        source = e.source();
-    }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 struct Attacher<'a> {
@@ -402,38 +309,4 @@ fn attach_program(program: &mut Program, target: &str, btf: &Btf) -> Result<(), 
         }
         _ => Err(ProgramError::UnexpectedProgramType),
     }
-}
-
-/// How the verifier's lines of statistics begin.
-const STATISTICS: [&str; 3] = ["processed", "stack depth", "verification time"];
-
-/// The kernel's own word on why a program did not load or attach.
-fn reason(kind: Kind, target: &str, error: &ProgramError) -> String {
-    let kind = kind.as_str();
-    let why = match error {
-        ProgramError::LoadError {
-            io_error,
-            verifier_log,
-        } => {
-            // Its last lines are statistics, the one before them is the refusal; the rest is for the log.
-            let log = verifier_log.to_string();
-            tracing::debug!("{kind}/{target}: {log}");
-            let word = log
-                .lines()
-                .rev()
-                .find(|l| !l.is_empty() && !STATISTICS.iter().any(|word| l.starts_with(word)));
-            match word {
-                Some(word) => format!("load: {io_error}: {}", word.trim()),
-                None => format!("load: {io_error}"),
-            }
-        }
-        ProgramError::SyscallError(error) => format!("{}: {}", error.call, error.io_error),
-        other => one_line(other),
-    };
-    let why = if why.contains("event_source/devices/kprobe") {
-        "this kernel has no kprobes (CONFIG_KPROBES)".to_owned()
-    } else {
-        why
-    };
-    format!("{kind}/{target}: {why}")
 }

@@ -1,6 +1,6 @@
 //! What a user may force: which rungs a signal has, and which two signals can't stand on together. Pure.
 
-use super::procfs;
+use super::procfs_signals;
 use super::rungs::{Rung, rungs};
 use model::signal::{Mechanism, SignalName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ pub(crate) type Forced = BTreeMap<SignalName, Option<Mechanism>>;
 /// The mechanisms that a signal can be forced to, best first.
 pub(crate) fn mechanisms(signal: SignalName) -> Vec<Mechanism> {
     let mut known: Vec<_> = rungs(signal).iter().map(|rung| rung.mechanism).collect();
-    if procfs::tells(signal) {
+    if procfs_signals::tells(signal) {
         known.push(Mechanism::Procfs);
     }
     known.dedup();

@@ -14,6 +14,7 @@ pub(crate) mod ladder;
 pub(crate) mod layout;
 pub(crate) mod ledger;
 pub(crate) mod procfs;
+pub(crate) mod procfs_signals;
 pub(crate) mod procfs_threads;
 pub(crate) mod reader;
 pub(crate) mod rungs;

@@ -1,15 +1,13 @@
 //! The lowest rung: what `/proc` tells of processes without any eBPF, as the same rows that the kernel side would write.
 //!
 //! CPU time is `schedstat`'s. What a thread ran since the last reading counts to the node of the CPU that it ran on last:
-//! exact while the CPUs that it may use lie on one node, a sample otherwise. Moves are not seen. Hint touches are not
-//! drawn from `numa_faults`, which decays and counts by the node after a migration.
+//! exact while the CPUs that it may use lie on one node, a sample otherwise. Moves are not seen.
 
 use super::ledger::Reading;
 use super::reader::{now_ns, registered};
 use crate::host::process::{ProcessDir, descendants};
 use crate::host::root::{Root, read};
 use agent_ebpf::{BalanceRow, RowKey, SLOT_UNKNOWN, SLOTS, SchedRow, Tracked};
-use model::signal::{Mechanism, Signal, SignalName, SignalState};
 use model::topology::Topology;
 use std::collections::{BTreeMap, HashMap};
 
@@ -251,57 +249,9 @@ fn migrated(sched: &str) -> Option<u64> {
     line.split_once(':')?.1.trim().parse().ok()
 }
 
-fn tells_migrations(root: &Root) -> bool {
+/// Whether this kernel's procfs has such a line.
+pub(super) fn tells_migrations(root: &Root) -> bool {
     read(&root.proc("self/sched")).is_ok_and(|text| migrated(&text).is_some())
-}
-
-/// Whether procfs tells anything of a signal.
-pub(crate) fn tells(signal: SignalName) -> bool {
-    matches!(
-        signal,
-        SignalName::Sched | SignalName::Migration | SignalName::Placement
-    )
-}
-
-/// Every signal but placement, in order; `why` no eBPF can be had.
-pub(crate) fn signals(root: &Root, why: &str) -> Vec<Signal> {
-    SignalName::ALL
-        .into_iter()
-        .filter(|name| *name != SignalName::Placement)
-        .map(|name| signal(root, name, why))
-        .collect()
-}
-
-/// What procfs gives of a signal, and `why` no probe gives more.
-pub(crate) fn signal(root: &Root, name: SignalName, why: &str) -> Signal {
-    let degraded = |name, target: &str, reason: &str| Signal {
-        name,
-        state: SignalState::Degraded,
-        mechanism: Some(Mechanism::Procfs),
-        target: Some(target.to_owned()),
-        reason: Some(format!("{reason}; {why}")),
-    };
-    match name {
-        SignalName::Sched => degraded(
-            name,
-            "/proc/PID/task/TID/schedstat, stat",
-            "moves are not seen, and CPU time counts to the node of the last CPU at each look, \
-             which is exact only while the allowed CPUs lie on one node, and what threads ran between the last look and their end is not \
-             counted",
-        ),
-        SignalName::Migration if tells_migrations(root) => degraded(
-            name,
-            "/proc/PID/task/TID/sched",
-            "pages are counted without their nodes, and not those that failed",
-        ),
-        SignalName::Migration => Signal::unavailable(
-            name,
-            format!(
-                "this kernel has no /proc/PID/sched that tells of them (CONFIG_SCHED_DEBUG); {why}"
-            ),
-        ),
-        _ => Signal::unavailable(name, format!("needs eBPF; {why}")),
-    }
 }
 
 #[cfg(test)]
@@ -396,17 +346,5 @@ mod tests {
         assert_eq!(procfs.tracked().len(), 1);
         procfs.untrack(7, tracked.cookie);
         assert_eq!(procfs.tracked().len(), 0);
-    }
-
-    #[test]
-    fn there_are_never_hint_touches() {
-        let signals = signals(&host().root(), "CAP_BPF is missing");
-        let live: Vec<_> = signals
-            .iter()
-            .filter(|s| s.is_live())
-            .map(|s| s.name)
-            .collect();
-        assert_eq!(live, [SignalName::Sched, SignalName::Migration]);
-        assert!(signals.iter().all(|s| s.reason.is_some()));
     }
 }

@@ -8,7 +8,8 @@ use crate::host::root::Root;
 use crate::probes::attach::{self, attach};
 use crate::probes::beside::Beside;
 use crate::probes::bounds::{BUDGET, Bounds, Machine};
-use crate::probes::procfs::{self, Procfs};
+use crate::probes::procfs::Procfs;
+use crate::probes::procfs_signals;
 use crate::probes::reader::Reader;
 use crate::probes::slots::Slots;
 use crate::probes::source::Source;
@@ -76,7 +77,7 @@ impl Counting {
             .iter()
             .map(|signal| {
                 if by_procfs.contains(&signal.name) {
-                    procfs::signal(root, signal.name, "--mechanism asks for it")
+                    procfs_signals::signal(root, signal.name, "--mechanism asks for it")
                 } else {
                     signal.clone()
                 }
@@ -103,12 +104,13 @@ impl Counting {
         refused: Refused,
     ) -> Self {
         let why = refused.why.clone();
-        let signals = procfs::signals(root, &why).into_iter().map(|signal| {
-            match forced::not_by_procfs(signal.name, &options.forced, &why) {
-                Some(why) => Signal::unavailable(signal.name, why),
-                None => signal,
-            }
-        });
+        let signals =
+            procfs_signals::signals(root, &why).into_iter().map(
+                |signal| match forced::not_by_procfs(signal.name, &options.forced, &why) {
+                    Some(why) => Signal::unavailable(signal.name, why),
+                    None => signal,
+                },
+            );
         Self {
             source: Source::Procfs(Procfs::new(root.clone(), topology)),
             signals: signals.collect(),

@@ -217,7 +217,7 @@ pub const FULL_SCHED: Session = Session {
     settings: &[NO_BALANCING],
     workloads: &[(
         "moves",
-        "moves --count 400 --threads 2 --spin-us 5000 --nodes {other},{cpu}",
+        "moves --count 200 --threads 2 --spin-us 20000 --nodes {other},{cpu}",
     )],
 };
 

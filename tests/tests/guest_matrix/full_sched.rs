@@ -78,7 +78,7 @@ impl Played {
     }
 }
 
-/// A thread reads its own clock a moment after it arrived, under emulation a quarter of a millisecond.
+/// A thread reads its own clock a moment after it arrived, under emulation half a millisecond of twenty.
 const SLACK_PERCENT: u64 = 10;
 
 fn is(seen: u64, truth: u64) -> bool {
