@@ -214,6 +214,18 @@ fn worker_affinity(process: &Process) -> Result<String, String> {
     }
 }
 
+/// Whether its policy spreads its memory over several nodes.
+fn is_interleaved(process: &Process) -> bool {
+    let policy = process.placing.policy.as_ref();
+    policy.is_some_and(|policy| {
+        let spreads = matches!(
+            policy.mode,
+            PolicyMode::Interleave | PolicyMode::WeightedInterleave
+        );
+        spreads && policy.nodes.len() > 1
+    })
+}
+
 /// Is the remote share near zero?
 fn remote_share(view: &View<'_>, process: &Process) -> Answer {
     let t = view.thresholds;
@@ -228,7 +240,12 @@ fn remote_share(view: &View<'_>, process: &Process) -> Answer {
         }
         Some(value) => {
             let state = if value >= t.remote_from {
-                State::Fail
+                // Spread on purpose, half of it is remote on two nodes; whether that is meant nobody can tell.
+                if is_interleaved(process) {
+                    State::Warn
+                } else {
+                    State::Fail
+                }
             } else if value >= t.mixed_from {
                 State::Warn
             } else {
@@ -238,7 +255,12 @@ fn remote_share(view: &View<'_>, process: &Process) -> Answer {
                 Some(crate::verdict::ShareSignal::Hint) => "of hint touches are remote",
                 _ => "of its memory is remote to its threads, by estimate",
             };
-            (state, format!("{:.0} % {how}", value * 100.0))
+            let asked = if is_interleaved(process) && state != State::Pass {
+                ", and its policy interleaves"
+            } else {
+                ""
+            };
+            (state, format!("{:.0} % {how}{asked}", value * 100.0))
         }
     };
     Answer {
@@ -325,6 +347,7 @@ mod tests {
     use super::*;
     use crate::findings::tests::{process, snapshot, thread};
     use crate::judge::Judge;
+    use crate::policy::Policy;
 
     fn answer(state: State) -> Answer {
         Answer {
@@ -356,6 +379,23 @@ mod tests {
         );
         assert_eq!(report(&[State::Warn, State::Unknown]).worst(), State::Warn);
         assert_eq!(report(&[State::Fail, State::Warn]).worst(), State::Fail);
+    }
+
+    #[test]
+    fn a_remote_half_is_no_failure_where_the_policy_interleaves() {
+        for (mode, want) in [
+            (PolicyMode::Default, State::Fail),
+            (PolicyMode::Interleave, State::Warn),
+        ] {
+            let mut spread = process();
+            spread.placing.policy = Some(Policy {
+                mode,
+                nodes: vec![0, 1],
+                flags: Vec::new(),
+            });
+            let report = checked(vec![process()], vec![spread], &[]);
+            assert_eq!(report.answers[0].state, want, "{mode:?}");
+        }
     }
 
     #[test]

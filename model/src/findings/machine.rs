@@ -1,10 +1,11 @@
 //! What is wrong with the machine, or between processes.
 
-use super::subject::{Subject, share, typed};
+use super::subject::{Home, Subject, share};
 use super::{View, finding};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::process::Process;
 use crate::topology::NodeId;
+use std::collections::BTreeSet;
 
 pub(super) fn findings(view: &View<'_>) -> Vec<Finding> {
     let mut all = replicas(view);
@@ -22,6 +23,10 @@ fn replicas(view: &View<'_>) -> Vec<Finding> {
         .filter(|p| p.alive && p.engine.is_some())
         .filter_map(|process| {
             let subject = Subject::new(view, process);
+            // Beside its device it is where it should be.
+            if subject.device_home().is_some() {
+                return None;
+            }
             let time = subject.cpu_time()?;
             let (node, _) = time.iter().max_by_key(|(_, ns)| **ns)?;
             let most = share(&time, |n| n == *node)? > 1.0 - t.mixed_from;
@@ -37,6 +42,11 @@ fn replicas(view: &View<'_>) -> Vec<Finding> {
     });
     let Some(idle) = idle else {
         return Vec::new();
+    };
+    let home = Home {
+        nodes: BTreeSet::from([idle.id]),
+        because: "an idle node".to_owned(),
+        is_device: false,
     };
     let mut found = Vec::new();
     for (i, (process, node)) in busy.iter().enumerate() {
@@ -64,12 +74,8 @@ fn replicas(view: &View<'_>) -> Vec<Finding> {
                 "/proc/stat",
             )
             .sure(Confidence::Medium)
-            .advise(format!(
-                "numawatch launch --node {} -- {}",
-                idle.id,
-                typed(process)
-            ))
-            .unless("both use a GPU of that node, or one of them has nothing to do"),
+            .start_anew(&Subject::new(view, process), &home)
+            .unless("they use devices of that node, or one of them has nothing to do"),
         );
     }
     found

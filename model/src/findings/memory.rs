@@ -1,7 +1,7 @@
 //! Memory on the wrong node: all of it, the weights, and what can't move.
 
 use super::BYTES;
-use super::subject::{Home, PAGE, Subject, list, named, percent, share_away};
+use super::subject::{Home, PAGE, Subject, named, percent, share_away};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::mapping::MemoryClass;
 use crate::process::ByNode;
@@ -39,24 +39,9 @@ fn away_from_gpu(subject: &Subject<'_>) -> Option<Finding> {
     let found = subject.finds("memory-away-from-gpu", severity, summary);
     Some(
         found.by_node("resident", memory, BYTES, subject.placement_source())
-            .advise(subject.relaunch(&home))
-            .advise(migrate(subject, &home, memory))
+            .start_anew(subject, &home)
+            .move_as_it_runs(subject, &home, memory)
             .unless("what the GPU reads lies elsewhere than most of the memory, or all of it is in the GPU's own memory"),
-    )
-}
-
-/// `migratepages` from where the rest of it lies.
-fn migrate(subject: &Subject<'_>, home: &Home, memory: &ByNode) -> String {
-    let from: BTreeSet<NodeId> = memory
-        .iter()
-        .filter(|(node, bytes)| **bytes > 0 && !home.nodes.contains(node))
-        .map(|(node, _)| *node)
-        .collect();
-    format!(
-        "migratepages {} {} {}",
-        subject.pid(),
-        list(&from),
-        list(&home.nodes)
     )
 }
 
@@ -95,7 +80,7 @@ fn weights(subject: &Subject<'_>) -> Option<Finding> {
     Some(
         found
             .advise("sync; echo 1 > /proc/sys/vm/drop_caches   # once all that map them are stopped: mapped pages stay")
-            .advise(subject.relaunch(&home))
+            .start_anew(subject, &home)
             .unless("the weights are copied to GPU memory once and not read from the host again"),
     )
 }
@@ -157,7 +142,7 @@ fn pinned(subject: &Subject<'_>) -> Option<Finding> {
     Some(
         found
             .by_node("pinned", &bytes, BYTES, "pin")
-            .advise(subject.relaunch(&home))
+            .start_anew(subject, &home)
             .unless("those buffers serve another device, or were unpinned since: that is not seen"),
     )
 }
@@ -181,7 +166,7 @@ fn driver(subject: &Subject<'_>) -> Option<Finding> {
         found
             .by_node("allocated by the driver", &bytes, BYTES, "driver_alloc")
             .sure(Confidence::Medium)
-            .advise(subject.relaunch(&home))
+            .start_anew(subject, &home)
             .unless("it was freed since: this is a flow, not what is there now"),
     )
 }
@@ -197,8 +182,8 @@ fn locked(subject: &Subject<'_>) -> Option<Finding> {
     Some(
         found
             .number("locked", locked as f64, "By", "/proc/PID/status VmLck")
-            .advise(subject.relaunch(&home))
-            .unless("the locked memory is not what the GPU reads"),
+            .start_anew(subject, &home)
+            .unless("NUMA balancing is moving it there, or it is not what the GPU reads"),
     )
 }
 
@@ -209,7 +194,7 @@ fn locked_by_sample(subject: &Subject<'_>, home: &Home, by_node: &ByNode) -> Opt
         return None;
     }
     let summary = format!(
-        "{} of its locked memory is away from {} on {}; balancing does not move it",
+        "{} of its locked memory is away from {} on {}",
         percent(away),
         home.because,
         named(&home.nodes)
@@ -232,7 +217,7 @@ fn locked_at_least(subject: &Subject<'_>, home: &Home, locked: u64) -> Option<Fi
         return None;
     }
     let summary = format!(
-        "at least {} of its locked memory is away from {} on {}; balancing does not move it",
+        "at least {} of its locked memory is away from {} on {}",
         percent(surely_away / locked as f64),
         home.because,
         named(&home.nodes)
@@ -245,35 +230,53 @@ fn locked_at_least(subject: &Subject<'_>, home: &Home, locked: u64) -> Option<Fi
     )
 }
 
+/// Devices of several sockets that one process uses, or that an engine's workers use together: told of their server.
 fn gpus_span_sockets(subject: &Subject<'_>) -> Option<Finding> {
-    let home = subject.device_home()?;
+    if subject.server().pid != subject.pid() {
+        return None;
+    }
     let topology = &subject.view.now.topology;
-    let sockets: BTreeSet<u32> = home
-        .nodes
+    let all = subject.view.now.processes.iter().filter(|p| p.alive);
+    let together = all.map(|p| Subject::new(subject.view, p));
+    let homes: Vec<Home> = together
+        .filter(|other| other.server().pid == subject.pid())
+        .filter_map(|other| other.device_home())
+        .collect();
+    let nodes: BTreeSet<NodeId> = homes.iter().flat_map(|h| h.nodes.iter().copied()).collect();
+    let sockets: BTreeSet<u32> = nodes
         .iter()
         .filter_map(|node| topology.socket_of(*node))
         .collect();
     if sockets.len() < 2 {
         return None;
     }
+    let labels: BTreeSet<&str> = homes.iter().flat_map(|h| h.because.split(", ")).collect();
+    let labels: Vec<&str> = labels.into_iter().collect();
+    let whose = if homes.len() > 1 {
+        "its workers' devices"
+    } else {
+        "its devices"
+    };
     let summary = format!(
-        "its devices {} are on {} sockets",
-        home.because,
+        "{whose} {} are on {} sockets",
+        labels.join(", "),
         sockets.len()
     );
     Some(
         subject.finds("gpus-span-sockets", Severity::Warn, summary)
             .number("sockets of its devices", sockets.len() as f64, "1", "numa_node")
             .sure(Confidence::Medium)
-            .advise("numawatch topo   # choose devices of one socket: CUDA_VISIBLE_DEVICES=…")
+            .advise("numawatch topo   # which devices are on one socket")
+            .hint("give it devices of one socket: CUDA_VISIBLE_DEVICES")
             .hint("with tensor parallelism every layer makes two all-reduces a token, and each crosses the sockets: 4 x layers x hidden size x bytes a value, per token and link")
-            .unless("the devices have NVLink between them, or the model does not fit those of one socket"),
+            .unless("the devices have NVLink between them, the workers are replicas, or the model does not fit the devices of one socket"),
     )
 }
 
 fn buys_little(subject: &Subject<'_>) -> Option<Finding> {
     let view = subject.view;
-    if view.now.topology.nodes.len() < 2 {
+    // Nothing can be said of what binding would buy where it is bound: what was near may be so because of it.
+    if view.now.topology.nodes.len() < 2 || subject.bound_to().is_some() || subject.is_confined() {
         return None;
     }
     let remote = subject.process.remote_share.value?;

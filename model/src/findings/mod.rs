@@ -3,6 +3,7 @@
 //! A rule looks at one process or at the machine, and says nothing where its evidence is missing: no signal is no finding,
 //! and `check` tells the difference.
 
+mod advice;
 mod machine;
 mod memory;
 mod past;
@@ -70,13 +71,33 @@ pub fn findings(view: &View<'_>) -> Vec<Finding> {
         .flat_map(|process| of_process(&Subject::new(view, process)))
         .collect();
     all.extend(machine::findings(view));
+    drop_contradicted(&mut all);
     all.sort_by(Finding::order);
     all
 }
 
+/// Findings whose advice another finding on the same process speaks against.
+const CONTRADICTED: [(&str, &[&str]); 2] = [
+    // Nothing is to be bought by binding, unless something is wrong.
+    ("pinning-buys-little", IDS),
+    // Bound where it is, it would share that node for good.
+    ("policy-is-a-hint", &["replicas-share-a-node"]),
+];
+
+fn drop_contradicted(all: &mut Vec<Finding>) {
+    let said: Vec<(Option<u32>, String)> = all.iter().map(|f| (f.pid, f.id.clone())).collect();
+    all.retain(|finding| {
+        let rule = CONTRADICTED.iter().find(|(id, _)| *id == finding.id);
+        !rule.is_some_and(|(_, by)| {
+            said.iter().any(|(pid, id)| {
+                *pid == finding.pid && *id != finding.id && by.contains(&id.as_str())
+            })
+        })
+    });
+}
+
 /// The findings on one process.
-#[must_use]
-pub fn of_process(subject: &Subject<'_>) -> Vec<Finding> {
+fn of_process(subject: &Subject<'_>) -> Vec<Finding> {
     [
         memory::findings(subject),
         threads::findings(subject),

@@ -1,13 +1,13 @@
 //! Policies and cgroups that put memory elsewhere than it should be.
 
 use super::BYTES;
+use super::advice::{AS_IT_RUNS, forbidden};
 use super::subject::{Home, Subject, list, named, percent, share_away};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::policy::{OwnPolicy, PolicyMode};
 use crate::process::ByNode;
 use crate::size;
 use crate::topology::NodeId;
-use std::collections::BTreeSet;
 
 pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
     [
@@ -38,7 +38,7 @@ fn is_a_hint(subject: &Subject<'_>) -> Option<Finding> {
         PolicyMode::Preferred | PolicyMode::PreferredMany => ("preferred", Severity::Warn),
         PolicyMode::Default | PolicyMode::Local => {
             // Where its CPUs are bound to some of the nodes, its memory was meant to be there too.
-            let confined = cpus_confined_to(subject)?;
+            let confined = subject.cpus_confined_to()?;
             let away = share_away(subject.memory()?, &confined)?;
             let much = away >= subject.view.thresholds.mixed_from;
             (
@@ -57,21 +57,9 @@ fn is_a_hint(subject: &Subject<'_>) -> Option<Finding> {
         .sure(Confidence::Medium)
         .unless("running on with remote memory is better for you than not starting");
     Some(match home {
-        Some(home) => found.advise(subject.relaunch(&home)),
+        Some(home) => found.start_anew(subject, &home),
         None => found,
     })
-}
-
-/// The nodes of the CPUs that it may run on, where these are not all nodes with CPUs.
-fn cpus_confined_to(subject: &Subject<'_>) -> Option<BTreeSet<NodeId>> {
-    let topology = &subject.view.now.topology;
-    let allowed = subject.process.placing.cpus_allowed.as_ref()?;
-    let nodes: BTreeSet<NodeId> = allowed
-        .iter()
-        .filter_map(|cpu| topology.node_of_cpu(*cpu))
-        .collect();
-    let with_cpus = topology.nodes.iter().filter(|n| !n.cpus.is_empty()).count();
-    (!nodes.is_empty() && nodes.len() < with_cpus).then_some(nodes)
 }
 
 fn wrong_node(subject: &Subject<'_>) -> Option<Finding> {
@@ -89,7 +77,7 @@ fn wrong_node(subject: &Subject<'_>) -> Option<Finding> {
     Some(
         subject
             .finds("bound-to-wrong-node", Severity::Fail, summary)
-            .advise(subject.relaunch(&home))
+            .start_anew(subject, &home)
             .unless("the host's memory that it reads has nothing to do with the device"),
     )
 }
@@ -98,11 +86,13 @@ fn late_bind(subject: &Subject<'_>) -> Option<Finding> {
     let bound = subject.bound_to()?;
     let memory = subject.memory_but_files()?;
     let away = share_away(&memory, &bound)?;
-    if away < subject.view.thresholds.mixed_from {
+    // Bound to the wrong node, it is the bind that has to change.
+    let wrong = |home: Home| home.nodes.is_disjoint(&bound);
+    if away < subject.view.thresholds.mixed_from || subject.device_home().is_some_and(wrong) {
         return None;
     }
     let summary = format!(
-        "it is bound to {}, and {} of its memory but for files is elsewhere: it was there before the bind, is shared, or has a policy of its own",
+        "it is bound to {}, and {} of its memory but for files is elsewhere: it was there before the bind, was moved since, is shared, or has a policy of its own",
         named(&bound),
         percent(away)
     );
@@ -120,12 +110,12 @@ fn late_bind(subject: &Subject<'_>) -> Option<Finding> {
                 BYTES,
                 subject.placement_source(),
             )
+            .start_anew(subject, &home)
             .advise(format!(
-                "migratepages {} all {}   # moves what is there now, but not what is pinned",
+                "migratepages {} all {}{AS_IT_RUNS}",
                 subject.pid(),
                 list(&home.nodes)
             ))
-            .advise(subject.relaunch(&home))
             .unless("it is shared memory that other processes placed"),
     )
 }
@@ -169,21 +159,7 @@ fn own_policies(subject: &Subject<'_>) -> Option<Finding> {
 
 fn cpuset(subject: &Subject<'_>) -> Option<Finding> {
     let home = subject.device_home()?;
-    let placing = &subject.process.placing;
-    let topology = &subject.view.now.topology;
-    let no_memory = placing
-        .cpuset_mems
-        .as_ref()
-        .is_some_and(|mems| !mems.iter().any(|node| home.nodes.contains(node)));
-    let no_cpus = placing.cpuset_cpus.as_ref().is_some_and(|cpus| {
-        let here = |cpu: &u32| {
-            topology
-                .node_of_cpu(*cpu)
-                .is_some_and(|n| home.nodes.contains(&n))
-        };
-        !cpus.iter().any(here)
-    });
-    let what = match (no_memory, no_cpus) {
+    let what = match forbidden(subject, &home) {
         (true, true) => "memory and CPUs",
         (true, false) => "memory",
         (false, true) => "CPUs",
@@ -191,60 +167,16 @@ fn cpuset(subject: &Subject<'_>) -> Option<Finding> {
     };
     let summary = format!(
         "its cgroup {} forbids the {what} of {}, where {} is",
-        placing.cgroup.as_deref().unwrap_or("/"),
+        subject.process.placing.cgroup.as_deref().unwrap_or("/"),
         named(&home.nodes),
         home.because
     );
     let found = subject.finds("cpuset-forbids-gpu-node", Severity::Fail, summary);
     Some(
-        allow(found, subject, &home)
+        found
+            .widen(subject, &home)
             .unless("the cgroup's bounds keep other tenants apart on purpose: then choose a GPU on an allowed node"),
     )
-}
-
-/// What widens the cgroup's bounds, by whoever made it.
-fn allow(found: Finding, subject: &Subject<'_>, home: &Home) -> Finding {
-    let topology = &subject.view.now.topology;
-    let nodes = list(&home.nodes);
-    let here = home.nodes.iter().filter_map(|id| topology.node(*id));
-    let cpus: Vec<u32> = here.flat_map(|node| node.cpus.iter().copied()).collect();
-    let cpus = crate::list::format(&cpus);
-    let placing = &subject.process.placing;
-    if let Some(container) = &placing.container {
-        let id = &container.id;
-        return match (container.runtime.as_deref(), &container.pod_uid) {
-            (_, Some(_)) => found.hint(
-                "let the kubelet place pods beside their devices: topologyManagerPolicy single-numa-node, with the static CPU and memory managers",
-            ),
-            (Some(runtime @ ("docker" | "podman")), None) => found.advise(format!(
-                "{runtime} update --cpuset-mems {nodes} --cpuset-cpus {cpus} {id}"
-            )),
-            _ => found.hint(format!(
-                "start the container with cpuset mems {nodes} and cpus {cpus}"
-            )),
-        };
-    }
-    let path = placing.cgroup.as_deref().unwrap_or("/");
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_@:.,/-".contains(c);
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let is_unit = [".service", ".scope", ".slice"]
-        .iter()
-        .any(|end| name.ends_with(end));
-    if !path.chars().all(plain) {
-        found.hint(format!(
-            "give the cgroup cpuset.mems {nodes} and cpuset.cpus {cpus}"
-        ))
-    } else if is_unit {
-        found.advise(format!(
-            "systemctl set-property {name} AllowedMemoryNodes={nodes} AllowedCPUs={cpus}"
-        ))
-    } else {
-        let set = |file: &str, to: &str| format!("echo {to} > /sys/fs/cgroup{path}/cpuset.{file}");
-        found
-            .advise(set("mems", &nodes))
-            .advise(set("cpus", &cpus))
-            .hint("under cgroup v1 these files are below /sys/fs/cgroup/cpuset")
-    }
 }
 
 fn node_is_full(subject: &Subject<'_>) -> Option<Finding> {
@@ -295,8 +227,9 @@ fn node_is_full(subject: &Subject<'_>) -> Option<Finding> {
     }
     Some(
         found
-            .advise(format!("numastat -m   # what fills node {node}; its page cache goes by: echo 1 > /proc/sys/vm/drop_caches"))
-            .advise(format!("{}   # with --needs SIZE it is not started where it doesn't fit", subject.relaunch(&home)))
+            .advise("numastat -m   # what fills it")
+            .advise("sync; echo 1 > /proc/sys/vm/drop_caches   # where that is page cache")
+            .hint("numawatch launch --needs SIZE starts nothing where it doesn't fit")
             .unless("most of it is page cache, which gives way"),
     )
 }

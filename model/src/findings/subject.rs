@@ -97,6 +97,8 @@ impl<'a> Subject<'a> {
             .iter()
             .filter(|d| d.source != DeviceUseSource::Environment && d.kind.computes())
             .filter_map(|d| Some((d, d.node?)))
+            // Where the machine's nodes can't be read, a device's is no place to be.
+            .filter(|(_, node)| self.view.now.topology.node(*node).is_some())
             .collect();
         let mut nodes: BTreeSet<NodeId> = gpus.iter().map(|(_, node)| *node).collect();
         let told = gpus.iter().all(|(d, _)| d.source == DeviceUseSource::Nvml);
@@ -219,40 +221,32 @@ impl<'a> Subject<'a> {
         (policy.mode == PolicyMode::Bind).then(|| policy.nodes.iter().copied().collect())
     }
 
+    /// The nodes of the CPUs that it may run on, where these are not all nodes with CPUs.
+    pub(super) fn cpus_confined_to(&self) -> Option<BTreeSet<NodeId>> {
+        let topology = &self.view.now.topology;
+        let allowed = self.process.placing.cpus_allowed.as_ref()?;
+        let nodes: BTreeSet<NodeId> = allowed
+            .iter()
+            .filter_map(|cpu| topology.node_of_cpu(*cpu))
+            .collect();
+        let with_cpus = topology.nodes.iter().filter(|n| !n.cpus.is_empty()).count();
+        (!nodes.is_empty() && nodes.len() < with_cpus).then_some(nodes)
+    }
+
+    /// Whether its CPUs or its cpuset keep it on some of the nodes.
+    pub(super) fn is_confined(&self) -> bool {
+        let mems = self.process.placing.mems_allowed.as_ref();
+        self.cpus_confined_to().is_some() || mems.is_some_and(|mems| mems.len() < self.nodes())
+    }
+
     /// The source of its placement, for evidence.
     pub(super) fn placement_source(&self) -> &'a str {
         let source = self.process.placement.source.as_deref();
         source.unwrap_or("placement")
     }
 
-    /// What starts it anew where it belongs; a worker is started by its server.
-    pub(super) fn relaunch(&self, home: &Home) -> String {
-        let server = self.server();
-        let command = typed(server);
-        let first = home.because.split(", ").next().unwrap_or_default();
-        let target = match first.strip_prefix("GPU").filter(|_| home.is_device) {
-            Some(gpu) => format!("--gpu {gpu}"),
-            None => format!("--node {}", list(&home.nodes)),
-        };
-        let is_apart = |p: &&Process| {
-            let other = Subject::new(self.view, p);
-            let same = other.server().pid == server.pid;
-            same && other.device_home().is_some_and(|h| h.nodes != home.nodes)
-        };
-        if self.view.now.processes.iter().any(|p| is_apart(&p)) {
-            format!(
-                "numawatch launch {target} --dry-run -- {command}   # each of its workers belongs elsewhere: see the engine's own flags there"
-            )
-        } else if home.nodes.len() == 1 {
-            format!("numawatch launch {target} -- {command}")
-        } else {
-            let nodes = list(&home.nodes);
-            format!("numactl --cpunodebind={nodes} --membind={nodes} {command}")
-        }
-    }
-
     /// The first process of its engine that it descends from, or itself.
-    fn server(&self) -> &'a Process {
+    pub(super) fn server(&self) -> &'a Process {
         let processes = &self.view.now.processes;
         let mut first = self.process;
         // A snapshot's processes are no cycle; should they be, the walk ends.

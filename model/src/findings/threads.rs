@@ -1,9 +1,10 @@
 //! Threads on the wrong node, or on no node for long.
 
-use super::subject::{Subject, named, percent, share, share_away, typed};
+use super::subject::{Home, Subject, named, percent, share, share_away};
 use super::{Counters, SECONDS};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::list;
+use crate::process::ByNode;
 use crate::signal::SignalName;
 use crate::topology::NodeId;
 use std::collections::BTreeSet;
@@ -42,23 +43,20 @@ fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
     );
     let found = subject.finds("threads-away-from-memory", severity, summary);
     let pid = subject.pid();
+    let found = found.by_node("CPU time", &time, SECONDS, "sched").number(
+        format!("resident on node {node}"),
+        memory[node] as f64,
+        "By",
+        subject.placement_source(),
+    );
     // Threads belong near their GPU: then it is the memory that is in the wrong place.
-    let advice = match subject.device_home() {
-        Some(home) if !home.nodes.contains(&near) => subject.relaunch(&home),
-        _ => format!("taskset -apc $(cat /sys/devices/system/node/node{near}/cpulist) {pid}"),
+    let found = match subject.device_home() {
+        Some(home) if !home.nodes.contains(&near) => found.start_anew(subject, &home),
+        _ => found.advise(format!(
+            "taskset -apc $(cat /sys/devices/system/node/node{near}/cpulist) {pid}"
+        )),
     };
-    Some(
-        found
-            .by_node("CPU time", &time, SECONDS, "sched")
-            .number(
-                format!("resident on node {node}"),
-                memory[node] as f64,
-                "By",
-                subject.placement_source(),
-            )
-            .advise(advice)
-            .unless("the threads that compute are few, and rarely read memory"),
-    )
+    Some(found.unless("the threads that compute are few, and rarely read memory"))
 }
 
 fn wander(subject: &Subject<'_>) -> Option<Finding> {
@@ -81,14 +79,24 @@ fn wander(subject: &Subject<'_>) -> Option<Finding> {
     let found = subject
         .finds("threads-wander", Severity::Warn, summary)
         .number("moves between sockets", rate, "{move}/s", "sched");
-    let relaunch = match subject.home() {
-        Some(home) => subject.relaunch(&home),
-        None => format!("numawatch launch --node N -- {}", typed(subject.process)),
+    let most = |by_node: &ByNode| {
+        by_node
+            .iter()
+            .max_by_key(|(_, n)| **n)
+            .map(|(node, _)| *node)
     };
+    let home = subject.home().or_else(|| {
+        let node = subject.memory().and_then(most).or_else(|| most(&time))?;
+        Some(Home {
+            nodes: BTreeSet::from([node]),
+            because: "most of it".to_owned(),
+            is_device: false,
+        })
+    })?;
     Some(
         found
             .by_node("CPU time", &time, SECONDS, "sched")
-            .advise(relaunch)
+            .start_anew(subject, &home)
             .unless("the process is meant to use the CPUs of both sockets"),
     )
 }

@@ -79,7 +79,7 @@ impl Mend {
             "weights" => ("fails", "weights-in-remote-page-cache", &[0, 1], true),
             "wander" => ("warns", "threads-wander", &[0], true),
             "preferred" => ("warns", "policy-is-a-hint", &[0], true),
-            "late" => ("warns", "memory-from-before-bind", &[1], true),
+            "late" => ("warns", "memory-from-before-bind", &[0], true),
             _ => bail!("no advice is known for tenant {name}"),
         };
         Ok(Self {

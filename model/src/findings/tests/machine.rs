@@ -4,12 +4,18 @@ use super::*;
 
 #[test]
 fn replicas_share_a_node() {
-    let second = || Process {
-        pid: 43,
-        ..process()
+    // Without a device and without a bind: as the first come.
+    let free = || {
+        let mut process = Process {
+            devices: Vec::new(),
+            ..process()
+        };
+        process.placing.policy = None;
+        process
     };
+    let second = || Process { pid: 43, ..free() };
     let with = |second: Process, busy: f64| {
-        let mut now = snapshot(10, vec![process(), second]);
+        let mut now = snapshot(10, vec![free(), second]);
         now.topology.nodes[0].cpu_busy = Some(busy);
         ids(&now)
     };
@@ -30,6 +36,36 @@ fn replicas_share_a_node() {
         ..second()
     };
     assert_eq!(with(other, 0.01), Vec::<String>::new());
+    let beside_its_gpu = Process {
+        devices: vec![gpu(0, Some(1))],
+        ..second()
+    };
+    assert_eq!(with(beside_its_gpu, 0.01), Vec::<String>::new());
+}
+
+#[test]
+fn no_two_findings_advise_the_opposite() {
+    let free = |pid, mode| {
+        let mut process = Process {
+            pid,
+            devices: Vec::new(),
+            ..process()
+        };
+        process.placing.policy = policy(mode, &[1]);
+        process
+    };
+    let now = |mode| {
+        let mut now = snapshot(10, vec![free(42, mode), free(43, mode)]);
+        now.topology.nodes[0].cpu_busy = Some(0.01);
+        now
+    };
+    let ids_of = |mode, pid| -> Vec<String> {
+        let found = findings_with(&now(mode), None).into_iter();
+        found.filter(|f| f.pid == Some(pid)).map(|f| f.id).collect()
+    };
+    // Alone it is a hint; the second one should be on the other node anyway.
+    assert_eq!(ids_of(PolicyMode::Preferred, 42), ["policy-is-a-hint"]);
+    assert_eq!(ids_of(PolicyMode::Preferred, 43), ["replicas-share-a-node"]);
 }
 
 #[test]

@@ -197,14 +197,88 @@ fn gpus_span_sockets() {
 }
 
 #[test]
+fn gpus_of_an_engines_workers_span_sockets_together() {
+    let worker = |pid, number, node| Process {
+        pid,
+        parent_pid: Some(42),
+        devices: vec![gpu(number, Some(node))],
+        ..process()
+    };
+    let server = || Process {
+        devices: Vec::new(),
+        ..process()
+    };
+    let spanning = |workers: Vec<Process>| -> Vec<(Option<u32>, String)> {
+        let now = snapshot(10, [vec![server()], workers].concat());
+        let found = findings_with(&now, None).into_iter();
+        found
+            .filter(|f| f.id == "gpus-span-sockets")
+            .map(|f| (f.pid, f.summary))
+            .collect()
+    };
+    assert_eq!(
+        spanning(vec![worker(43, 0, 1), worker(44, 4, 0)]),
+        [(
+            Some(42),
+            "its workers' devices GPU0, GPU4 are on 2 sockets".to_owned()
+        )]
+    );
+    assert_eq!(spanning(vec![worker(43, 0, 1), worker(44, 1, 1)]), []);
+}
+
+#[test]
+fn memory_is_moved_as_it_runs_only_where_it_would_stay() {
+    let advice = |change: &dyn Fn(&mut Process)| {
+        let found = raised("memory-away-from-gpu", |p| {
+            p.placement.by_node_bytes = memory(&[(0, GIB), (1, 0)]);
+            p.placing.policy = policy(PolicyMode::Default, &[]);
+            change(p);
+        });
+        found.advice.get(1).cloned()
+    };
+    let migrate = "migratepages 42 0 1   # or as it runs; what is pinned stays";
+    assert_eq!(advice(&|_| ()).as_deref(), Some(migrate));
+    // Its threads are to come along.
+    let with_threads = format!("taskset -apc 4-7 42 && {migrate}");
+    let run_on_node_0 = |p: &mut Process| p.cpu_time_ns_by_node = memory(&[(0, 10_000_000_000)]);
+    assert_eq!(advice(&run_on_node_0), Some(with_threads.clone()));
+    let confined_to_node_0 = |p: &mut Process| p.placing.cpus_allowed = Some(vec![0, 1]);
+    assert_eq!(advice(&confined_to_node_0), Some(with_threads));
+    let bound_to_node_0 = |p: &mut Process| p.placing.policy = policy(PolicyMode::Bind, &[0]);
+    assert_eq!(advice(&bound_to_node_0), None);
+    let forbidden_node_1 = |p: &mut Process| p.placing.cpuset_mems = Some(vec![0]);
+    assert_eq!(advice(&forbidden_node_1), None);
+}
+
+#[test]
 fn pinning_buys_little() {
-    raised("pinning-buys-little", |p| p.remote_share.value = Some(0.02));
-    silent("pinning-buys-little", |p| p.remote_share.value = Some(0.2));
+    let free = |p: &mut Process, remote| {
+        p.remote_share.value = Some(remote);
+        p.placing.policy = policy(PolicyMode::Default, &[]);
+        p.placing.cpus_allowed = Some((0..8).collect());
+    };
+    raised("pinning-buys-little", |p| free(p, 0.02));
+    silent("pinning-buys-little", |p| free(p, 0.2));
+    // What is bound may be near because of that.
     silent("pinning-buys-little", |p| {
         p.remote_share.value = Some(0.02);
+    });
+    silent("pinning-buys-little", |p| {
+        free(p, 0.02);
+        p.placing.mems_allowed = Some(vec![1]);
+    });
+    silent("pinning-buys-little", |p| {
+        free(p, 0.02);
         p.placement.by_node_bytes = memory(&[(0, GIB), (1, 0)]);
     });
-    let now = snapshot(10, vec![process()]);
+    // Something else is wrong with it, and binding mends that.
+    silent("pinning-buys-little", |p| {
+        free(p, 0.02);
+        p.placing.policy = policy(PolicyMode::Preferred, &[1]);
+    });
+    let mut fits = process();
+    free(&mut fits, 0.5);
+    let now = snapshot(10, vec![fits]);
     assert_eq!(ids_with(&now, Some(2 * GIB)), ["pinning-buys-little"]);
     assert_eq!(ids_with(&now, Some(GIB / 2)), Vec::<String>::new());
 }

@@ -75,6 +75,13 @@ fn memory_from_before_bind() {
 }
 
 #[test]
+fn a_bind_to_the_wrong_node_is_told_alone() {
+    let bound_to_node_0 = |p: &mut Process| p.placing.policy = policy(PolicyMode::Bind, &[0]);
+    raised("bound-to-wrong-node", bound_to_node_0);
+    silent("memory-from-before-bind", bound_to_node_0);
+}
+
+#[test]
 fn page_cache_is_no_memory_from_before_the_bind() {
     let by_kind = |file: u32, anonymous: u32| {
         let kind = |node| memory(&[(node, GIB)]).unwrap_or_default();
@@ -105,7 +112,7 @@ fn a_cpuset_is_widened_by_whoever_made_it() {
             "/docker/4f1d",
             Some(container("docker", None)),
             "docker update --cpuset-mems 1 --cpuset-cpus 4-7 4f1d",
-            "",
+            "pinned",
         ),
         (
             "/kubepods/podu/4f1d",

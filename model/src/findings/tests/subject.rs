@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::findings::subject::typed;
+use crate::policy::Container;
 
 /// The first line to type for process 42, a worker that is away from its GPU, beside others.
 fn relaunch_of_worker(others: Vec<Process>) -> String {
@@ -39,6 +40,45 @@ fn a_strangers_command_is_not_typed_where_a_terminal_would_read_more_in_it() {
     }
 }
 
+/// What is advised for a process that is bound to the wrong node.
+fn where_bound_wrongly(change: impl FnOnce(&mut Process)) -> Finding {
+    raised("bound-to-wrong-node", |p| {
+        p.placing.policy = policy(PolicyMode::Bind, &[0]);
+        change(p);
+    })
+}
+
+#[test]
+fn what_is_in_a_container_is_started_anew_by_its_runtime() {
+    let found = where_bound_wrongly(|p| {
+        p.placing.container = Some(Container {
+            id: "4f1d".to_owned(),
+            runtime: Some("docker".to_owned()),
+            pod_uid: None,
+        });
+    });
+    let update = "docker update --cpuset-mems 1 --cpuset-cpus 4-7 4f1d";
+    assert_eq!(found.advice, [update]);
+}
+
+#[test]
+fn where_its_cgroup_forbids_that_nothing_is_typed_before_the_cgroup_is_widened() {
+    let found = where_bound_wrongly(|p| p.placing.cpuset_mems = Some(vec![0]));
+    assert_eq!(found.advice, Vec::<String>::new());
+    assert!(
+        found.hints[0].contains("widen its cpuset first"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_device_of_a_node_that_cannot_be_read_is_no_place_to_be() {
+    let mut now = snapshot(10, vec![process()]);
+    now.topology.nodes.truncate(1);
+    now.processes[0].placing.cpuset_cpus = Some(vec![0, 1, 2, 3]);
+    assert_eq!(ids(&now), Vec::<String>::new());
+}
+
 #[test]
 fn a_worker_is_started_anew_by_its_server() {
     let server = || Process {
@@ -57,13 +97,17 @@ fn a_worker_is_started_anew_by_its_server() {
     };
     let launch = "numawatch launch --gpu 0";
     for (others, want) in [
-        (vec![server()], format!("{launch} -- server -m model.gguf")),
-        (vec![shell], format!("{launch} -- worker")),
+        (
+            vec![server()],
+            format!("{launch} -- server -m model.gguf   # once 41 has stopped"),
+        ),
+        (
+            vec![shell],
+            format!("{launch} -- worker   # once 42 has stopped"),
+        ),
         (
             vec![server(), sibling],
-            format!(
-                "{launch} --dry-run -- server -m model.gguf   # each of its workers belongs elsewhere: see the engine's own flags there"
-            ),
+            format!("{launch} --dry-run -- server -m model.gguf"),
         ),
     ] {
         assert_eq!(relaunch_of_worker(others), want);

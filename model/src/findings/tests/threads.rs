@@ -86,6 +86,6 @@ fn threads_are_sent_to_their_memory_but_never_away_from_their_gpu() {
     let taskset = "taskset -apc $(cat /sys/devices/system/node/node0/cpulist) 42";
     assert_eq!(advice(vec![gpu(0, Some(0))]), taskset);
     assert_eq!(advice(Vec::new()), taskset);
-    let launch = "numawatch launch --gpu 0 -- server -m model.gguf";
+    let launch = "numawatch launch --gpu 0 -- server -m model.gguf   # once 42 has stopped";
     assert_eq!(advice(vec![gpu(0, Some(1))]), launch);
 }
