@@ -6,6 +6,7 @@ mod gauge;
 mod guest;
 mod host;
 mod placement;
+mod placement_nodes;
 mod table;
 mod tracefs;
 
