@@ -185,7 +185,11 @@ fn four(view: &View<'_>, process: &Process, findings: &[Finding]) -> [Answer; 4]
         ),
         answer(
             "worker-affinity",
-            &["worker-affinity-differs", "threads-wander"],
+            &[
+                "worker-affinity-differs",
+                "worker-policy-differs",
+                "threads-wander",
+            ],
             worker_affinity(process),
         ),
         answer(

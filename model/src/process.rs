@@ -5,7 +5,7 @@
 use crate::devices::DeviceUse;
 use crate::finding::{Cleared, Finding};
 use crate::mapping::MemoryClass;
-use crate::policy::{OwnPolicy, Placing};
+use crate::policy::{OwnPolicy, Placing, Policy};
 use crate::size::whole;
 use crate::time::Timestamp;
 use crate::topology::NodeId;
@@ -323,4 +323,8 @@ pub struct Thread {
     /// hasn't been asked.
     #[serde(default)]
     pub cpus_allowed: Option<Vec<u32>>,
+    /// Its memory policy, where it isn't its process's; `None` where it is, where it can't be read, and as long as it hasn't
+    /// been asked.
+    #[serde(default)]
+    pub policy: Option<Policy>,
 }

@@ -6,14 +6,14 @@ use crate::host::placement::{is_available, read_policy};
 use crate::host::process::ProcessDir;
 use crate::host::root::Root;
 use crate::host::status::{self, Status};
-use model::policy::Placing;
+use model::policy::{Placing, Policy};
 use std::collections::BTreeMap;
 
 /// How many ticks policy and cgroup are believed: the kernel walks the first mapping to tell the policy, and the cgroup is
 /// four files.
 const TICKS: u32 = 10;
 
-/// Threads of a process whose affinity is asked in one tick, 9 µs each; all have their turn.
+/// Threads of a process whose affinity and policy are asked in one tick, 9 and 10 µs each; all have their turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Haste {
     /// For an agent that watches on and on.
@@ -31,10 +31,18 @@ pub(super) struct Known {
     placing: Placing,
     /// Ticks until policy and cgroup are read again.
     due: u32,
-    /// Each thread's affinity as the kernel's list.
-    affinity: BTreeMap<u32, String>,
+    /// Each thread that was asked.
+    threads: BTreeMap<u32, OfThread>,
     /// The thread that was asked last.
     asked: u32,
+}
+
+/// What a thread may use.
+struct OfThread {
+    /// Its affinity as the kernel's list.
+    cpus: String,
+    /// Its memory policy; `None` where it can't be read.
+    policy: Option<Policy>,
 }
 
 impl Known {
@@ -98,7 +106,7 @@ impl Known {
 
     /// The next threads in turn; the leader's affinity is the process's.
     fn ask_threads(&mut self, dir: &ProcessDir, tids: &[u32], most: usize) {
-        self.affinity
+        self.threads
             .retain(|tid, _| tids.binary_search(tid).is_ok());
         for tid in in_turn(tids, self.asked).take(most) {
             self.asked = tid;
@@ -109,11 +117,15 @@ impl Known {
             let Ok(text) = dir.read_start(&format!("task/{tid}/status"), STATUS) else {
                 continue;
             };
-            if let Some(list) = status::parse(&text).cpus_allowed {
-                self.affinity.insert(tid, list);
+            if let Some(cpus) = status::parse(&text).cpus_allowed {
+                // Where the leader's can't be read neither can another thread's.
+                let known = self.placing.policy.is_some();
+                let policy = known.then(|| read_policy(dir, tid).ok().flatten());
+                let policy = policy.flatten();
+                self.threads.insert(tid, OfThread { cpus, policy });
             }
         }
-        let is_unasked = |tid: &&u32| **tid != dir.pid() && !self.affinity.contains_key(tid);
+        let is_unasked = |tid: &&u32| **tid != dir.pid() && !self.threads.contains_key(tid);
         self.placing.threads_unasked = tids.iter().filter(is_unasked).count();
     }
 
@@ -124,8 +136,14 @@ impl Known {
 
     /// A thread's CPUs, where they aren't the process's.
     pub(super) fn thread_cpus(&self, tid: u32) -> Option<Vec<u32>> {
-        let cpus = cpulist::parse(self.affinity.get(&tid)?)?;
+        let cpus = cpulist::parse(&self.threads.get(&tid)?.cpus)?;
         (self.placing.cpus_allowed.as_ref() != Some(&cpus)).then_some(cpus)
+    }
+
+    /// A thread's memory policy, where it isn't the process's.
+    pub(super) fn thread_policy(&self, tid: u32) -> Option<Policy> {
+        let own = self.threads.get(&tid)?.policy.as_ref()?;
+        (self.placing.policy.as_ref() != Some(own)).then(|| own.clone())
     }
 }
 
@@ -194,6 +212,21 @@ mod tests {
         assert_eq!(known.thread_cpus(8), Some(vec![2, 3]));
         for same in [7, 9, 10] {
             assert_eq!(known.thread_cpus(same), None, "{same}");
+        }
+    }
+
+    #[test]
+    fn a_threads_policy_is_told_where_it_is_not_its_processs() {
+        let fixture = bound();
+        for (tid, policy) in [(8, "default"), (9, "bind:1")] {
+            let text = format!("5595d5650000 {policy} file=/bin/x N1=1\n");
+            fixture.file(&format!("proc/7/task/{tid}/numa_maps"), &text);
+        }
+        let known = looked(&fixture, &[7, 8, 9, 10]);
+        let policy = |tid| known.thread_policy(tid).map(|p| p.to_string());
+        assert_eq!(policy(8).as_deref(), Some("default"));
+        for same in [7, 9, 10] {
+            assert_eq!(policy(same), None, "{same}");
         }
     }
 

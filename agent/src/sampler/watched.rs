@@ -329,6 +329,7 @@ impl Watched {
                 moves: meaning.move_count(&account.by_node),
                 scan_time_ns: meaning.thread_scan(account.scan_ns),
                 cpus_allowed: self.known.thread_cpus(*tid),
+                policy: self.known.thread_policy(*tid),
             }
         };
         self.threads.iter().map(report).collect()

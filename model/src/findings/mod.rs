@@ -45,6 +45,7 @@ pub const IDS: &[&str] = &[
     "topology-is-hidden",
     "weights-in-remote-page-cache",
     "worker-affinity-differs",
+    "worker-policy-differs",
 ];
 
 /// What the rules look at.

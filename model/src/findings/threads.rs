@@ -4,6 +4,7 @@ use super::subject::{Home, Subject, named, percent, share, share_away};
 use super::{Counters, SECONDS};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::list;
+use crate::policy::{Policy, PolicyMode};
 use crate::process::ByNode;
 use crate::signal::SignalName;
 use crate::topology::NodeId;
@@ -14,6 +15,7 @@ pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
         away_from_memory(subject),
         wander(subject),
         workers(subject),
+        workers_policy(subject),
         scan(subject),
         to_and_fro(subject),
     ]
@@ -139,6 +141,44 @@ fn workers(subject: &Subject<'_>) -> Option<Finding> {
             ))
             .hint("have the engine's runtime set its thread pool's affinity: threads that it starts later do as it says")
             .unless("the engine places its threads itself, one a core, on purpose"),
+    )
+}
+
+/// Threads inherit the policy of whoever starts them: those that were there before the bind go on without it.
+fn workers_policy(subject: &Subject<'_>) -> Option<Finding> {
+    let bound = subject.bound_to()?;
+    let is_stray = |policy: &&Policy| {
+        let binds = policy.mode == PolicyMode::Bind;
+        !binds || !policy.nodes.iter().all(|node| bound.contains(node))
+    };
+    let threads = subject.process.threads.iter();
+    let strays: Vec<_> = threads
+        .filter_map(|thread| Some((thread, thread.policy.as_ref().filter(is_stray)?)))
+        .collect();
+    let (first, policy) = strays.first()?;
+    let summary = format!(
+        "it is bound to {}, and {} of its threads are not: {} has policy {policy}",
+        named(&bound),
+        strays.len(),
+        first.name
+    );
+    let home = subject.device_home().unwrap_or(Home {
+        nodes: bound,
+        because: "its policy".to_owned(),
+        is_device: false,
+    });
+    Some(
+        subject
+            .finds("worker-policy-differs", Severity::Warn, summary)
+            .number(
+                "such threads",
+                strays.len() as f64,
+                "{thread}",
+                "/proc/PID/task/TID/numa_maps",
+            )
+            .start_anew(subject, &home)
+            .hint("bind before the first thread starts: threads inherit the policy of whoever starts them")
+            .unless("these threads allocate little, or the engine gave them their policy on purpose"),
     )
 }
 

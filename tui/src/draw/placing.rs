@@ -75,6 +75,7 @@ mod tests {
             moves: None,
             scan_time_ns: None,
             cpus_allowed,
+            policy: None,
         }
     }
 

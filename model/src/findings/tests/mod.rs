@@ -94,6 +94,7 @@ pub(crate) fn thread(name: &str, cpus_allowed: Option<Vec<u32>>) -> Thread {
         moves: None,
         scan_time_ns: None,
         cpus_allowed,
+        policy: None,
     }
 }
 

@@ -41,6 +41,26 @@ fn worker_affinity_differs() {
 }
 
 #[test]
+fn worker_policy_differs() {
+    let with = |own: Option<Policy>| Thread {
+        policy: own,
+        ..thread("worker", None)
+    };
+    raised("worker-policy-differs", |p| {
+        p.threads = vec![with(policy(PolicyMode::Default, &[]))];
+    });
+    raised("worker-policy-differs", |p| {
+        p.threads = vec![with(policy(PolicyMode::Bind, &[0]))];
+    });
+    silent("worker-policy-differs", |p| p.threads = vec![with(None)]);
+    // Who isn't bound as a whole may bind its threads.
+    silent("worker-policy-differs", |p| {
+        p.placing.policy = policy(PolicyMode::Default, &[]);
+        p.threads = vec![with(policy(PolicyMode::Bind, &[1]))];
+    });
+}
+
+#[test]
 fn balancing_scan_is_dear() {
     raised("balancing-scan-is-dear", |p| {
         p.scan_cpu_time_ns = Some(600_000_000);

@@ -242,6 +242,7 @@ fn threads(habits: &Habits, cpu: &ByNode) -> Vec<Thread> {
             moves: Some((habits.moves * 10) >> at),
             scan_time_ns: habits.hint.then_some(1_000_000 << at),
             cpus_allowed: None,
+            policy: None,
         })
         .collect()
 }
