@@ -18,7 +18,7 @@ use crate::host::self_cost::cpu_time_ns;
 use model::locked::{LockedSample, locked_by_node};
 use model::mapping::Device;
 use model::process::{ByNode, Placement};
-use model::reservoir::Random;
+use model::random::Random;
 use model::sampled;
 use model::time::Timestamp;
 use model::topology::NodeId;
