@@ -205,3 +205,30 @@ fn processes_are_listed_by_those_that_list_any() {
     assert_eq!(answer.of_process(1), Some(vec![]));
     assert_eq!(Answer::none("gone").of_process(4242), None);
 }
+
+#[test]
+fn more_devices_than_there_can_be_are_not_asked_for() {
+    let stub = Stub::new(
+        "many",
+        "int nvmlInit_v2(void) { return 0; }
+         int nvmlDeviceGetCount_v2(unsigned *n) { *n = 4000000000u; return 0; }",
+    );
+    let answer = stub.load().unwrap().ask();
+    let want = "NVML tells of 4000000000 devices: not believed";
+    assert_eq!(answer, Answer::none(want));
+}
+
+#[test]
+fn no_room_is_made_for_more_processes_than_there_can_be() {
+    let list = |name: &str| {
+        format!(
+            "int nvmlDeviceGet{name}RunningProcesses_v3(void *d, unsigned *n, void *p) {{
+                 *n = 4000000000u; return p ? 0 : 7; }}"
+        )
+    };
+    let code = format!("{PLACE} {} {}", list("Compute"), list("Graphics"));
+    let answer = Stub::new("crowd", &code).load().unwrap().ask();
+    let gpu = &answer.gpus[0];
+    let want = "NVML tells of 4000000000 processes: not believed";
+    assert_eq!((&gpu.pids, gpu.reason.as_deref()), (&None, Some(want)));
+}

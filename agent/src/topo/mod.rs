@@ -33,6 +33,9 @@ pub(crate) struct Report {
 struct Nvml {
     available: bool,
     reason: Option<String>,
+    /// The user named a library, and wants to know what became of it.
+    #[serde(skip)]
+    named: bool,
 }
 
 impl Report {
@@ -46,10 +49,10 @@ impl Report {
                 Err(why) => Answer::none(why),
             }
         };
-        Self::with(root, answer)
+        Self::with(root, answer, library.is_some())
     }
 
-    fn with(root: &Root, answer: Answer) -> Self {
+    fn with(root: &Root, answer: Answer, named: bool) -> Self {
         let (mut topology, failed) = read_nodes(root);
         let failed: Vec<String> = failed.iter().map(without_remedy).collect();
         let read = read_devices(root, &topology);
@@ -63,6 +66,7 @@ impl Report {
             nvml: Nvml {
                 available: !answer.gpus.is_empty() || answer.reason.is_none(),
                 reason: answer.reason,
+                named,
             },
             topology,
             nodes_reason: (!failed.is_empty()).then(|| failed.join("; ")),
