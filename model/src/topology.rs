@@ -16,6 +16,9 @@ pub const LOCAL_DISTANCE: u32 = 10;
 pub struct Topology {
     /// Online nodes, ascending by id.
     pub nodes: Vec<Node>,
+    /// Why nodes, or something of them, may be missing; `None` where everything was read.
+    #[serde(default)]
+    pub nodes_reason: Option<String>,
     /// GPUs, accelerators and RDMA NICs, by kind and address.
     #[serde(default)]
     pub devices: Vec<Device>,
@@ -151,6 +154,14 @@ impl Topology {
         } else {
             Some(ids.len())
         }
+    }
+
+    /// Why there may be more nodes here than are shown: one at most could be read, and something was in the way. Then nothing
+    /// can be told of what is near and far.
+    #[must_use]
+    pub fn hides_nodes(&self) -> Option<&str> {
+        let reason = self.nodes_reason.as_deref();
+        reason.filter(|_| self.nodes.len() < 2)
     }
 
     /// Whether the machine may have more nodes than it shows: a virtual machine with one node, whose host decides

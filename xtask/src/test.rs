@@ -46,7 +46,7 @@ Examples:
   cargo xtask test --only clippy --only unit
   cargo xtask test --only guest -- first_touch
   cargo xtask test --test guest_launch
-  cargo xtask test --test check --test topo -- half_masked
+  cargo xtask test --test check --test topo -- node
   NUMAWATCH_WRITE_DOCS=1 cargo xtask test --only guest -- matrix")]
 pub(crate) struct Args {
     /// Only this part; may be given several times

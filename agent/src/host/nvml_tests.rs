@@ -31,7 +31,7 @@ fn told(address: &str, peers: &[&str]) -> Gpu {
 fn peers_are_gpus_or_switches() {
     let fixture = machines::two_sockets_eight_gpus();
     let root = fixture.root();
-    let topology = read_topology(&root).unwrap();
+    let topology = read_topology(&root);
     let mut devices = read_devices(&root, &topology).devices;
     let switch = "0000:d7:00.0";
     let fake = Fake(vec![
@@ -53,7 +53,7 @@ fn peers_are_gpus_or_switches() {
 #[test]
 fn a_node_of_memory_is_mapped_and_a_node_of_cpus_fills_an_unknown_one() {
     let fixture = machines::gb200();
-    let topology = read_topology(&fixture.root()).unwrap();
+    let topology = read_topology(&fixture.root());
     let mut devices = read_devices(&fixture.root(), &topology).devices;
     for device in &mut devices {
         device.memory_nodes.clear();

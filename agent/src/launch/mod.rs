@@ -53,7 +53,7 @@ pub(crate) fn asked(
 /// # Errors
 /// If the nodes can't be read.
 pub(crate) fn here(root: &Root) -> Result<Here> {
-    let topology = read_topology(root)?;
+    let topology = read_topology(root);
     let own = ProcessDir::open(root, own_pid(root));
     let status = own.as_ref().ok().and_then(|dir| dir.status().ok());
     let memberships = own.ok().and_then(|dir| dir.read_start("cgroup", 8192).ok());

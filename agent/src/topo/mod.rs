@@ -5,9 +5,9 @@ mod tree;
 
 use crate::host::nvidia;
 use crate::host::nvml::{self, Answer, Gpus, Library};
-use crate::host::pci::{read_devices, without_remedy};
+use crate::host::pci::read_devices;
 use crate::host::root::Root;
-use crate::host::topology::read_nodes;
+use crate::host::topology::read_topology;
 use model::link::{Matrix, matrix};
 use model::topology::Topology;
 use serde::Serialize;
@@ -53,8 +53,7 @@ impl Report {
     }
 
     fn with(root: &Root, answer: Answer, named: bool) -> Self {
-        let (mut topology, failed) = read_nodes(root);
-        let failed: Vec<String> = failed.iter().map(without_remedy).collect();
+        let mut topology = read_topology(root);
         let read = read_devices(root, &topology);
         topology.devices = read.devices;
         topology.devices_reason = (!read.reasons.is_empty()).then(|| read.reasons.join("; "));
@@ -68,8 +67,8 @@ impl Report {
                 reason: answer.reason,
                 named,
             },
+            nodes_reason: topology.nodes_reason.clone(),
             topology,
-            nodes_reason: (!failed.is_empty()).then(|| failed.join("; ")),
         }
     }
 }
