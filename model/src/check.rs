@@ -429,6 +429,7 @@ mod tests {
             let mut now = snapshot(10, vec![process()]);
             now.topology.nodes.truncate(1);
             now.topology.nodes_reason = reason.map(str::to_owned);
+            now.topology.nodes_hidden = reason.is_some();
             let mut judge = Judge::default();
             judge.judge(&mut now);
             let report = check(&now, &now, judge.thresholds(), &[]);

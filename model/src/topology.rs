@@ -19,6 +19,9 @@ pub struct Topology {
     /// Why nodes, or something of them, may be missing; `None` where everything was read.
     #[serde(default)]
     pub nodes_reason: Option<String>,
+    /// Whether there may be more nodes than the one that is shown, because which there are couldn't be read.
+    #[serde(default)]
+    pub nodes_hidden: bool,
     /// GPUs, accelerators and RDMA NICs, by kind and address.
     #[serde(default)]
     pub devices: Vec<Device>,
@@ -156,12 +159,11 @@ impl Topology {
         }
     }
 
-    /// Why there may be more nodes here than are shown: one at most could be read, and something was in the way. Then nothing
-    /// can be told of what is near and far.
+    /// Why there may be more nodes here than are shown. Then nothing can be told of what is near and far.
     #[must_use]
     pub fn hides_nodes(&self) -> Option<&str> {
-        let reason = self.nodes_reason.as_deref();
-        reason.filter(|_| self.nodes.len() < 2)
+        let why = self.nodes_reason.as_deref().unwrap_or("no reason is known");
+        self.nodes_hidden.then_some(why)
     }
 
     /// Whether the machine may have more nodes than it shows: a virtual machine with one node, whose host decides

@@ -113,6 +113,7 @@ mod tests {
                 |s| {
                     s.topology.nodes.truncate(1);
                     s.topology.nodes_reason = Some("/sys is empty".to_owned());
+                    s.topology.nodes_hidden = true;
                 },
                 "the machine's nodes can't be read: /sys is empty",
             ),

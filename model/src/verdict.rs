@@ -232,6 +232,7 @@ mod tests {
         one.nodes.truncate(1);
         assert_eq!(remote_share(&evidence, &one).value, Some(0.0));
         one.nodes_reason = Some("/sys is empty".to_owned());
+        one.nodes_hidden = true;
         assert_eq!(remote_share(&evidence, &one).value, None);
     }
 

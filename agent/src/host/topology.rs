@@ -8,7 +8,7 @@ use crate::host::{cpulist, root};
 use model::topology::{LOCAL_DISTANCE, Node, NodeId, NumaStat, Topology};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::ErrorKind::NotFound;
 use std::path::Path;
 
 /// Reads every online node that can be read; `nodes_reason` says why others, or something of them, can't. `cpu_busy` stays
@@ -20,7 +20,11 @@ pub(crate) fn read_topology(root: &Root) -> Topology {
     let mut reasons = Vec::new();
     let (online, why) = online_cpus(root);
     reasons.extend(why);
-    let nodes = match node_ids(root, &mut reasons) {
+    let (ids, unseen) = node_ids(root);
+    let hidden = ids.is_none() && unseen.is_some();
+    reasons.extend(unseen);
+    let there = ids.as_ref().map_or(1, Vec::len);
+    let nodes = match ids {
         Some(ids) => {
             let mut nodes = Vec::new();
             for id in &ids {
@@ -34,6 +38,7 @@ pub(crate) fn read_topology(root: &Root) -> Topology {
         None => vec![whole_machine(root, online.unwrap_or_default())],
     };
     Topology {
+        nodes_hidden: hidden || (nodes.len() < 2 && nodes.len() < there),
         nodes,
         nodes_reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
         ..Topology::default()
@@ -52,44 +57,32 @@ pub(crate) fn online_cpus(root: &Root) -> (Option<Vec<u32>>, Option<String>) {
     }
 }
 
-/// The online nodes; `None` on a kernel without NUMA, and with a reason where no node is to be seen.
-fn node_ids(root: &Root, reasons: &mut Vec<String>) -> Option<Vec<NodeId>> {
+/// The online nodes, and what was in the way; no list and no reason on a kernel without NUMA.
+fn node_ids(root: &Root) -> (Option<Vec<NodeId>>, Option<String>) {
     let folder = root.sys("devices/system/node");
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
         // Every kernel has the folder above: without it sysfs isn't there to tell.
-        Err(error)
-            if error.kind() == ErrorKind::NotFound && root.sys("devices/system").exists() =>
-        {
-            return None;
+        Err(error) if error.kind() == NotFound && root.sys("devices/system").exists() => {
+            return (None, None);
         }
-        Err(error) => {
-            reasons.push(without_remedy(&Error::io(&folder, error)));
-            return None;
-        }
+        Err(error) => return (None, Some(without_remedy(&Error::io(&folder, error)))),
     };
-    match list(&folder.join("online")) {
-        Ok(ids) if !ids.is_empty() => return Some(ids),
-        Ok(_) => {}
-        Err(error) => reasons.push(without_remedy(&error)),
-    }
-    let mut ids: Vec<NodeId> = entries
-        .filter_map(Result::ok)
-        .filter_map(|entry| {
-            entry
-                .file_name()
-                .to_str()?
-                .strip_prefix("node")?
-                .parse()
-                .ok()
-        })
-        .collect();
-    ids.sort_unstable();
+    let why = match list(&folder.join("online")) {
+        Ok(ids) if !ids.is_empty() => return (Some(ids), None),
+        Ok(_) => None,
+        Err(error) => Some(without_remedy(&error)),
+    };
+    let id = |entry: fs::DirEntry| {
+        let name = entry.file_name();
+        name.to_str()?.strip_prefix("node")?.parse().ok()
+    };
+    let mut ids: Vec<NodeId> = entries.filter_map(Result::ok).filter_map(id).collect();
     if ids.is_empty() {
-        reasons.push(format!("{} has no nodes", folder.display()));
-        return None;
+        return (None, Some(format!("{} has no nodes", folder.display())));
     }
-    Some(ids)
+    ids.sort_unstable();
+    (Some(ids), why)
 }
 
 fn read_node(
@@ -337,6 +330,7 @@ mod tests {
             let topology = read_topology(&fixture.root());
             let why = topology.nodes_reason.unwrap();
             assert!(why.contains("devices/system/cpu/online"), "{why}");
+            assert!(!topology.nodes_hidden);
             topology
                 .nodes
                 .into_iter()
@@ -360,5 +354,14 @@ mod tests {
         let ids: Vec<NodeId> = topology.nodes.iter().map(|n| n.id).collect();
         assert_eq!(ids, [0, 2, 8]);
         assert!(topology.nodes_reason.unwrap().contains("node/online"));
+    }
+
+    #[test]
+    fn the_only_node_that_can_be_read_hides_the_others() {
+        let fixture = sparse();
+        for (other, hidden) in [(2, false), (8, true)] {
+            fixture.unreadable(&format!("sys/devices/system/node/node{other}/cpulist"));
+            assert_eq!(read_topology(&fixture.root()).nodes_hidden, hidden);
+        }
     }
 }
