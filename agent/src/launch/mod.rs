@@ -1,6 +1,8 @@
 //! What `numawatch launch` needs to know before it becomes the command: the GPUs' nodes, the memory that the model takes,
 //! and what the machine has.
 
+pub(crate) mod contradiction;
+pub(crate) mod elsewhere;
 pub(crate) mod engine_flags;
 mod gpu;
 mod model_files;
