@@ -111,10 +111,19 @@ fn masked_settings_leave_the_host_its_name() {
     ));
 }
 
-/// `sleep` has more than a mebibyte resident.
+/// With 8 MiB that surely are resident.
+fn full() -> Running {
+    let fill = r"x=$(head -c 8388608 /dev/zero | tr '\0' x); echo full >&2; read -r line";
+    let mut running = Running::start(Command::new("sh").args(["-c", fill])).expect("sh starts");
+    running
+        .stderr_line(|line| line == "full")
+        .expect("its word");
+    running
+}
+
 #[test]
 fn a_process_whose_files_are_masked_has_no_known_placement() {
-    let sleeper = sleeper();
+    let sleeper = full();
     for (file, why) in [
         ("maps", "is something mounted over it?"),
         ("pagemap", "is something mounted over it?"),

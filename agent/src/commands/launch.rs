@@ -21,7 +21,7 @@ const NOT_FOUND: u8 = 127;
 pub(super) fn run(options: &Options) -> Result<ExitCode> {
     let root = Root::system();
     let command = &options.command;
-    let here = here(&root)?;
+    let here = here(&root);
     let asked = asked(
         &root,
         &here.topology,

@@ -296,7 +296,7 @@ mod tests {
         );
         let online = ("sys/devices/system/cpu/online", "0,3\n");
         let entry = ("sys/devices/system/node/possible", "0-1\n");
-        let none = "devices/system/node has no nodes";
+        let no_nodes = "devices/system/node has no nodes";
         for (what, files, cpus, wants) in [
             (
                 "no sysfs",
@@ -304,12 +304,12 @@ mod tests {
                 &[][..],
                 &["cpu/online", "can't read"][..],
             ),
-            ("no nodes", &[online, entry], &[0, 3], &[none]),
+            ("no nodes", &[online, entry], &[0, 3], &[no_nodes]),
             (
                 "no CPUs, no nodes",
                 &[stat, entry],
                 &[0, 3],
-                &["cpu/online", none],
+                &["cpu/online", no_nodes],
             ),
         ] {
             let topology = read_topology(&Fixture::with(files).root());
