@@ -181,7 +181,7 @@ fn four(view: &View<'_>, process: &Process, findings: &[Finding]) -> [Answer; 4]
                 "memory-away-from-gpu",
                 "policy-is-a-hint",
             ],
-            device_node(&subject, process),
+            device_node(view, &subject, process),
         ),
         answer(
             "worker-affinity",
@@ -276,7 +276,14 @@ fn remote_share(view: &View<'_>, process: &Process) -> Answer {
 }
 
 /// Is the device's node the node to which it is bound?
-fn device_node(subject: &Subject<'_>, process: &Process) -> Result<String, String> {
+fn device_node(
+    view: &View<'_>,
+    subject: &Subject<'_>,
+    process: &Process,
+) -> Result<String, String> {
+    if let Some(why) = view.now.topology.hides_nodes() {
+        return Err(format!("the machine's nodes can't be read: {why}"));
+    }
     if subject.nodes() < 2 {
         return Ok("this machine shows one node".to_owned());
     }
@@ -319,20 +326,24 @@ fn device_node(subject: &Subject<'_>, process: &Process) -> Result<String, Strin
 fn pinned(subject: &Subject<'_>, process: &Process) -> Result<String, String> {
     let live = subject.trusts(SignalName::Pin);
     let made = process.pinned.made.pages.filter(|_| live);
-    let before = process.pinned.bytes.unwrap_or(0);
+    let before = process.pinned.bytes;
     let judged = subject.device_home().is_some() || subject.bound_to().is_some();
     match made {
         None => Err("no signal tells of pins here".to_owned()),
-        Some(0) if process.devices.is_empty() && before == 0 => {
+        Some(0) if process.devices.is_empty() && before == Some(0) => {
             Ok("nothing was pinned while it was watched".to_owned())
         }
-        Some(0) if before == 0 => Err(
+        Some(0) if before.is_none() => Err(
+            "nothing was pinned while it was watched, and VmPin can't be read: what was pinned before is unknown"
+                .to_owned(),
+        ),
+        Some(0) if before == Some(0) => Err(
             "nothing was pinned while it was watched, and VmPin is 0; GPU drivers pin without accounting there, so watch its start to see"
                 .to_owned(),
         ),
         Some(0) => Err(format!(
             "nothing was pinned while it was watched, {} MiB are accounted as pinned; watch its start to see where",
-            before >> 20
+            before.unwrap_or(0) >> 20
         )),
         Some(pages) if pages < subject.evidence_pages() => Err(format!(
             "only {pages} pages were pinned while it was watched: too few to tell"
@@ -412,6 +423,40 @@ mod tests {
             let answers = report.answers.iter();
             let mut affinity = answers.filter(|a| a.id == "worker-affinity");
             assert_eq!(affinity.next().map(|a| a.state), Some(want), "{unasked}");
+        }
+    }
+
+    #[test]
+    fn a_machine_whose_nodes_are_hidden_is_no_pass() {
+        let why = "/sys/devices/system/node has no nodes";
+        for (reason, want) in [(None, State::Pass), (Some(why), State::Unknown)] {
+            let mut now = snapshot(10, vec![process()]);
+            now.topology.nodes.truncate(1);
+            now.topology.nodes_reason = reason.map(str::to_owned);
+            now.topology.nodes_hidden = reason.is_some();
+            let mut judge = Judge::default();
+            judge.judge(&mut now);
+            let report = check(&now, &now, judge.thresholds(), &[]);
+            let device = report.answers.iter().find(|a| a.id == "device-node");
+            let device = device.unwrap();
+            assert_eq!(device.state, want, "{device:?}");
+            if let Some(why) = reason {
+                assert!(device.summary.contains(why), "{device:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_pinned_and_cannot_be_read_is_no_pass() {
+        for (bytes, says) in [(Some(0), "VmPin is 0"), (None, "VmPin can't be read")] {
+            let mut now = process();
+            now.pinned.bytes = bytes;
+            now.pinned.made.pages = Some(0);
+            let report = checked(vec![process()], vec![now], &[]);
+            let mut answers = report.answers.iter();
+            let pinned = answers.find(|a| a.id == "pinned-buffers").unwrap();
+            assert_eq!(pinned.state, State::Unknown, "{pinned:?}");
+            assert!(pinned.summary.contains(says), "{pinned:?}");
         }
     }
 

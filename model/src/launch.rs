@@ -100,6 +100,8 @@ pub enum Refusal {
     GpusApart(Gpu, Gpu),
     /// `--node` names another node than the GPU's.
     NotTheGpusNode(Gpu, NodeId),
+    /// The machine's nodes can't be read: why.
+    UnknownNodes(String),
     /// There is no such node; those that there are.
     NoSuchNode(NodeId, Vec<NodeId>),
     /// A node of CPUs alone.
@@ -143,6 +145,7 @@ impl fmt::Display for Refusal {
                     on(gpu)
                 )
             }
+            Self::UnknownNodes(why) => write!(f, "the machine's nodes can't be read: {why}"),
             Self::NoSuchNode(node, nodes) => write!(
                 f,
                 "there is no node {node} here; nodes: {}",
@@ -186,6 +189,9 @@ impl std::error::Error for Refusal {}
 pub fn plan(asked: &Asked, here: &Here) -> Result<Plan, Refusal> {
     let memory_node = memory_node(asked)?;
     let topology = &here.topology;
+    if let Some(why) = topology.hides_nodes() {
+        return Err(Refusal::UnknownNodes(why.to_owned()));
+    }
     let Some(node) = topology.node(memory_node) else {
         let nodes = topology.nodes.iter().map(|n| n.id).collect();
         return Err(Refusal::NoSuchNode(memory_node, nodes));

@@ -122,6 +122,16 @@ fn why_it_goes_nowhere() {
 }
 
 #[test]
+fn hidden_nodes_are_no_place_to_launch_on() {
+    let mut hidden = here();
+    hidden.topology.nodes.truncate(1);
+    hidden.topology.nodes_reason = Some("/sys is empty".to_owned());
+    hidden.topology.nodes_hidden = true;
+    let refusal = plan(&on(0), &hidden).unwrap_err();
+    assert_eq!(refusal, Refusal::UnknownNodes("/sys is empty".to_owned()));
+}
+
+#[test]
 fn a_cgroups_cpuset_narrows_the_cpus() {
     let narrow = Here {
         cpuset_cpus: Some(vec![0, 3]),

@@ -207,6 +207,9 @@ pub struct Pinned {
     pub bytes: Option<u64>,
     /// Memory locked by `mlock` now, bytes (`VmLck`).
     pub locked_bytes: Option<u64>,
+    /// Why either is missing of a process that has memory.
+    #[serde(default)]
+    pub reason: Option<String>,
     /// Long-term pins made while it is watched. A flow: what was unpinned since is not taken off.
     pub made: NodePages,
 }

@@ -16,6 +16,12 @@ pub const LOCAL_DISTANCE: u32 = 10;
 pub struct Topology {
     /// Online nodes, ascending by id.
     pub nodes: Vec<Node>,
+    /// Why nodes, or something of them, may be missing; `None` where everything was read.
+    #[serde(default)]
+    pub nodes_reason: Option<String>,
+    /// Whether there may be more nodes than the one that is shown, because which there are couldn't be read.
+    #[serde(default)]
+    pub nodes_hidden: bool,
     /// GPUs, accelerators and RDMA NICs, by kind and address.
     #[serde(default)]
     pub devices: Vec<Device>,
@@ -151,6 +157,13 @@ impl Topology {
         } else {
             Some(ids.len())
         }
+    }
+
+    /// Why there may be more nodes here than are shown. Then nothing can be told of what is near and far.
+    #[must_use]
+    pub fn hides_nodes(&self) -> Option<&str> {
+        let why = self.nodes_reason.as_deref().unwrap_or("no reason is known");
+        self.nodes_hidden.then_some(why)
     }
 
     /// Whether the machine may have more nodes than it shows: a virtual machine with one node, whose host decides

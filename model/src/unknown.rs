@@ -32,6 +32,9 @@ pub fn why_no_hint(snapshot: &Snapshot) -> String {
 /// Why neither hint touches nor an estimate gave a share.
 #[must_use]
 pub fn why_unknown(process: &Process, snapshot: &Snapshot, thresholds: &Thresholds) -> String {
+    if let Some(why) = snapshot.topology.hides_nodes() {
+        return format!("the machine's nodes can't be read: {why}");
+    }
     let hint = why_no_hint(snapshot);
     format!(
         "{hint}; no estimate: {}",
@@ -101,10 +104,18 @@ mod tests {
     #[test]
     fn the_first_thing_that_is_missing_is_named() {
         type Change = fn(&mut Snapshot);
-        let cases: [(Change, &str); 10] = [
+        let cases: [(Change, &str); 11] = [
             (
                 |_| {},
                 "no hint touches: NUMA balancing is off; no estimate: it used no CPU",
+            ),
+            (
+                |s| {
+                    s.topology.nodes.truncate(1);
+                    s.topology.nodes_reason = Some("/sys is empty".to_owned());
+                    s.topology.nodes_hidden = true;
+                },
+                "the machine's nodes can't be read: /sys is empty",
             ),
             (
                 |s| s.host.numa_balancing = None,

@@ -103,6 +103,9 @@ impl Default for Evidence<'_> {
 /// The remote share by the best signal that has evidence.
 #[must_use]
 pub fn remote_share(evidence: &Evidence<'_>, topology: &Topology) -> RemoteShare {
+    if topology.hides_nodes().is_some() {
+        return RemoteShare::default();
+    }
     from_hint(evidence)
         .or_else(|| estimate(evidence, topology))
         .unwrap_or_default()
@@ -215,6 +218,22 @@ mod tests {
             let verdict = verdict(&share, &Thresholds::default());
             assert_eq!(verdict, want, "{local} local, {cross} cross-socket");
         }
+    }
+
+    #[test]
+    fn hidden_nodes_leave_no_share() {
+        let counter = hint(100, 0);
+        let evidence = Evidence {
+            hint: Some(&counter),
+            hint_is_share: true,
+            ..Evidence::default()
+        };
+        let mut one = two_nodes();
+        one.nodes.truncate(1);
+        assert_eq!(remote_share(&evidence, &one).value, Some(0.0));
+        one.nodes_reason = Some("/sys is empty".to_owned());
+        one.nodes_hidden = true;
+        assert_eq!(remote_share(&evidence, &one).value, None);
     }
 
     #[test]

@@ -165,6 +165,48 @@ fn what_is_not_launched_says_why() {
 }
 
 #[test]
+fn a_negative_number_is_no_node_and_no_size() {
+    for (option, words) in [
+        ("--node", "no node; write its number"),
+        ("--needs", "no size; write 60G"),
+    ] {
+        let output = launch(&[option, "-1", "--", "true"]);
+        refused(&output, words);
+        assert!(!text(&output.stderr).contains("tip:"), "{output:?}");
+    }
+}
+
+#[test]
+fn a_client_whose_daemon_starts_the_process_is_told_its_own_flags() {
+    let node = node();
+    let flag = format!("--cpuset-mems {node}");
+    refused(&on_node(&["--", "docker", "run", "i"]), &flag);
+    let output = on_node(&["--dry-run", "--", "docker", "run", "i"]);
+    says_why(&output, &flag);
+    let stdout = text(&output.stdout);
+    assert!(stdout.contains(&flag), "{stdout}");
+    assert!(
+        stdout.lines().all(|line| line.starts_with("# ")),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn an_option_that_undoes_the_binding_is_warned_of_and_launched() {
+    let folder = std::env::temp_dir().join(format!("numawatch-spread-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let server = folder.join("llama-server");
+    std::os::unix::fs::symlink("/bin/true", &server).expect("a link");
+    let server = server.to_str().expect("a path");
+    let output = on_node(&["--", server, "--numa", "distribute"]);
+    fs::remove_dir_all(&folder).expect("the folder");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("--numa distribute spreads"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1);
+}
+
+#[test]
 fn a_user_without_privileges_may_launch() {
     let copy = tests::built::PublicCopy::of(&numawatch());
     let status = Command::new(copy.path())

@@ -3,10 +3,10 @@
 use crate::cli::Launch as Options;
 use crate::host::bind;
 use crate::host::root::Root;
-use crate::launch::{asked, engine_flags, here};
+use crate::launch::{asked, contradiction, elsewhere, engine_flags, here};
 use crate::logging;
 use crate::shell;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use model::launch::{Gpu, Plan, plan};
 use model::list;
 use std::io::{ErrorKind, Write as _};
@@ -21,7 +21,7 @@ const NOT_FOUND: u8 = 127;
 pub(super) fn run(options: &Options) -> Result<ExitCode> {
     let root = Root::system();
     let command = &options.command;
-    let here = here(&root)?;
+    let here = here(&root);
     let asked = asked(
         &root,
         &here.topology,
@@ -32,12 +32,25 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     )?;
     let plan = plan(&asked, &here)?;
     let enough = plan.has_room(&asked, &here);
+    let elsewhere = elsewhere::of(command, &plan);
+    let refused = elsewhere.as_ref().filter(|elsewhere| !elsewhere.in_part);
     if options.dry_run {
         print(options, &plan, &as_cuda_numbers(&asked.gpus))?;
-        enough?;
-        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(elsewhere) = refused {
+        bail!("{elsewhere}");
     }
     enough?;
+    if options.dry_run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let elsewhere = elsewhere.map(|elsewhere| elsewhere.to_string());
+    for warning in elsewhere
+        .into_iter()
+        .chain(contradiction::of(command, &plan))
+    {
+        logging::say(&warning);
+    }
     if plan.cpu_node != plan.memory_node {
         logging::say(&apart(&plan));
     }
@@ -76,6 +89,13 @@ fn bind_to(plan: &Plan) -> Result<()> {
 /// The same by numactl, fit for a shell: all else is a comment.
 fn print(options: &Options, plan: &Plan, gpus: &[u32]) -> Result<()> {
     let mut out = std::io::stdout().lock();
+    let elsewhere = elsewhere::of(&options.command, plan);
+    if elsewhere
+        .as_ref()
+        .is_some_and(|elsewhere| !elsewhere.in_part)
+    {
+        out.write_all(b"# the client alone: ")?;
+    }
     out.write_all(b"numactl")?;
     for option in plan.numactl() {
         write!(out, " {option}")?;
@@ -87,6 +107,12 @@ fn print(options: &Options, plan: &Plan, gpus: &[u32]) -> Result<()> {
     writeln!(out)?;
     if plan.cpu_node != plan.memory_node {
         writeln!(out, "# {}", apart(plan))?;
+    }
+    if let Some(elsewhere) = elsewhere {
+        writeln!(out, "# {elsewhere}")?;
+    }
+    if let Some(warning) = contradiction::of(&options.command, plan) {
+        writeln!(out, "# {warning}")?;
     }
     match engine_flags::of(&options.command, plan, gpus) {
         Some(own) => match own.flags {

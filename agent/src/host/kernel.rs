@@ -1,9 +1,9 @@
 //! The host's name, its kernel and the setting of NUMA balancing.
 
-use crate::host::cpulist;
 use crate::host::error::Error;
 use crate::host::root::{Root, read, read_if_present};
 use crate::host::surroundings::read_surroundings;
+use crate::host::topology::{online_cpus, read_topology};
 use model::snapshot::{AgentCost, Host, Lost};
 
 /// Reads what a snapshot's `host` says of the machine; `may_hide_nodes`, `agent` and `lost` are left empty.
@@ -16,13 +16,16 @@ pub(crate) fn read_host(root: &Root) -> Result<Host, Error> {
         let what = "it is not there, so procfs is not mounted on /proc: mount it";
         return Err(Error::format(&sysctls, what));
     }
-    let online = root.sys("devices/system/cpu/online");
-    let cpus = cpulist::parse(&read(&online)?)
-        .ok_or_else(|| Error::format(&online, "is no list of CPUs"))?;
+    // Where sysfs and `/proc/stat` are masked, the nodes' own lists are left.
+    let cpus = match online_cpus(root) {
+        (Some(cpus), _) => cpus.len(),
+        (None, _) => read_topology(root).nodes.iter().map(|n| n.cpus.len()).sum(),
+    };
+    let [name, kernel] = uname();
     Ok(Host {
-        name: line(root, "sys/kernel/hostname")?,
-        kernel: line(root, "sys/kernel/osrelease")?,
-        cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
+        name: line(root, "sys/kernel/hostname").unwrap_or(name),
+        kernel: line(root, "sys/kernel/osrelease").unwrap_or(kernel),
+        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
         numa_balancing: read_numa_balancing(root)?,
         hypervisor: read_surroundings(root).hypervisor,
         may_hide_nodes: false,
@@ -56,6 +59,21 @@ pub(crate) fn read_pid_max(root: &Root) -> u64 {
     told.and_then(|text| text.parse().ok()).unwrap_or(32_768)
 }
 
+/// The host's name and its kernel's release as the system call tells, which nothing can be mounted over.
+fn uname() -> [String; 2] {
+    // SAFETY: all of it is bytes, for which zero is a value; the call fills it in, and fails for bad addresses only.
+    let names = unsafe {
+        let mut names: libc::utsname = std::mem::zeroed();
+        libc::uname(&raw mut names);
+        names
+    };
+    [&names.nodename, &names.release].map(|field| {
+        let bytes = field.iter().map(|c| c.cast_unsigned());
+        let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
 fn line(root: &Root, below_proc: &str) -> Result<String, Error> {
     Ok(read(&root.proc(below_proc))?.trim().to_owned())
 }
@@ -79,6 +97,16 @@ mod tests {
         assert_eq!((host.name.as_str(), host.cpus), ("gpu-07", 5));
         assert_eq!(host.kernel, "6.12.1-amd64");
         assert_eq!(host.numa_balancing, None);
+    }
+
+    #[test]
+    fn masked_settings_and_cpus_leave_the_host_its_name() {
+        let masked = Fixture::with(&[("proc/sys/empty", ""), ("proc/stat", "cpu0 1\ncpu5 1\n")]);
+        let host = read_host(&masked.root()).unwrap();
+        let told = |file: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{file}"));
+        assert_eq!(host.name, told("hostname").unwrap().trim());
+        assert_eq!(host.kernel, told("osrelease").unwrap().trim());
+        assert_eq!(host.cpus, 2);
     }
 
     #[test]

@@ -16,6 +16,11 @@ const LIBRARY: &str = "libnvidia-ml.so.1";
 /// More than any GPU has.
 const MOST_LINKS: u32 = 36;
 
+/// More GPUs than any host has, and more processes than a GPU has: a library that tells of more is not believed, because to
+/// ask for each would take for ever, and room for each more memory than there is.
+const MOST_GPUS: u32 = 1_024;
+const MOST_PROCESSES: u32 = 65_536;
+
 /// What the library tells of one GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gpu {
@@ -115,6 +120,9 @@ impl Gpus for Library {
             Ok(count) => count,
             Err(error) => return Answer::none(words(&error)),
         };
+        if let Err(why) = believed(count, MOST_GPUS, "devices") {
+            return Answer::none(why);
+        }
         let mut answer = Answer::default();
         for index in 0..count {
             let asked = self.nvml.device_by_index(index);
@@ -130,10 +138,19 @@ impl Gpus for Library {
 
 fn gpu(device: &NvmlDevice<'_>) -> Result<Gpu, NvmlError> {
     let address = address(&device.pci_info()?);
-    let compute = device.running_compute_processes();
-    let graphics = device.running_graphics_processes();
+    let list = |count: Result<u32, NvmlError>, list: &dyn Fn() -> Result<_, NvmlError>| {
+        let count = count.map_err(|error| format!("NVML: processes: {}", words(&error)))?;
+        believed(count, MOST_PROCESSES, "processes")?;
+        list().map_err(|error| format!("NVML: processes: {}", words(&error)))
+    };
+    let compute = list(device.running_compute_processes_count(), &|| {
+        device.running_compute_processes()
+    });
+    let graphics = list(device.running_graphics_processes_count(), &|| {
+        device.running_graphics_processes()
+    });
     let reason = match (&compute, &graphics) {
-        (Err(error), Err(_)) => Some(format!("NVML: processes: {}", words(error))),
+        (Err(why), Err(_)) => Some(why.clone()),
         _ => None,
     };
     let pids = reason.is_none().then(|| {
@@ -156,6 +173,14 @@ fn gpu(device: &NvmlDevice<'_>) -> Result<Gpu, NvmlError> {
         reason,
         address,
     })
+}
+
+/// Whether there can be so many.
+fn believed(count: u32, most: u32, what: &str) -> Result<(), String> {
+    if count > most {
+        return Err(format!("NVML tells of {count} {what}: not believed"));
+    }
+    Ok(())
 }
 
 fn address(pci: &PciInfo) -> String {

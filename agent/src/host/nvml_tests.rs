@@ -31,7 +31,7 @@ fn told(address: &str, peers: &[&str]) -> Gpu {
 fn peers_are_gpus_or_switches() {
     let fixture = machines::two_sockets_eight_gpus();
     let root = fixture.root();
-    let topology = read_topology(&root).unwrap();
+    let topology = read_topology(&root);
     let mut devices = read_devices(&root, &topology).devices;
     let switch = "0000:d7:00.0";
     let fake = Fake(vec![
@@ -53,7 +53,7 @@ fn peers_are_gpus_or_switches() {
 #[test]
 fn a_node_of_memory_is_mapped_and_a_node_of_cpus_fills_an_unknown_one() {
     let fixture = machines::gb200();
-    let topology = read_topology(&fixture.root()).unwrap();
+    let topology = read_topology(&fixture.root());
     let mut devices = read_devices(&fixture.root(), &topology).devices;
     for device in &mut devices {
         device.memory_nodes.clear();
@@ -204,4 +204,31 @@ fn processes_are_listed_by_those_that_list_any() {
     assert_eq!(answer.of_process(4242), Some(vec!["0000:3b:00.0"]));
     assert_eq!(answer.of_process(1), Some(vec![]));
     assert_eq!(Answer::none("gone").of_process(4242), None);
+}
+
+#[test]
+fn more_devices_than_there_can_be_are_not_asked_for() {
+    let stub = Stub::new(
+        "many",
+        "int nvmlInit_v2(void) { return 0; }
+         int nvmlDeviceGetCount_v2(unsigned *n) { *n = 4000000000u; return 0; }",
+    );
+    let answer = stub.load().unwrap().ask();
+    let want = "NVML tells of 4000000000 devices: not believed";
+    assert_eq!(answer, Answer::none(want));
+}
+
+#[test]
+fn no_room_is_made_for_more_processes_than_there_can_be() {
+    let list = |name: &str| {
+        format!(
+            "int nvmlDeviceGet{name}RunningProcesses_v3(void *d, unsigned *n, void *p) {{
+                 *n = 4000000000u; return p ? 0 : 7; }}"
+        )
+    };
+    let code = format!("{PLACE} {} {}", list("Compute"), list("Graphics"));
+    let answer = Stub::new("crowd", &code).load().unwrap().ask();
+    let gpu = &answer.gpus[0];
+    let want = "NVML tells of 4000000000 processes: not believed";
+    assert_eq!((&gpu.pids, gpu.reason.as_deref()), (&None, Some(want)));
 }

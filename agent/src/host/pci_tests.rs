@@ -8,7 +8,7 @@ use model::link::matrix;
 
 fn devices(fixture: &Fixture) -> Devices {
     let root = fixture.root();
-    read_devices(&root, &read_topology(&root).unwrap())
+    read_devices(&root, &read_topology(&root))
 }
 
 /// The matrix, a row a line, and each device's node after it.

@@ -41,6 +41,10 @@ pub(crate) fn read_placement(process: &ProcessDir) -> Result<Option<Sum>, Error>
         }
         sum.add(&String::from_utf8_lossy(&line), page_size(), &filesystems);
     }
+    if sum.policy.is_none() && process.resident_bytes().is_ok_and(|b| b.unwrap_or(0) > 0) {
+        let what = "is empty, though some memory is resident: is something mounted over it?";
+        return Err(Error::format(&process.path("numa_maps"), what));
+    }
     Ok(sum.policy.is_some().then_some(sum))
 }
 
@@ -111,6 +115,18 @@ mod tests {
         let fixture = Fixture::with(&[("proc/2/numa_maps", "")]);
         let process = ProcessDir::open(&fixture.root(), 2).unwrap();
         assert_eq!(read_placement(&process).unwrap(), None);
+    }
+
+    #[test]
+    fn a_masked_file_is_no_process_without_memory() {
+        let files = [
+            ("proc/7/numa_maps", ""),
+            ("proc/7/statm", "1024 100 1 1 0 1 0\n"),
+        ];
+        let fixture = Fixture::with(&files);
+        let process = ProcessDir::open(&fixture.root(), 7).unwrap();
+        let error = read_placement(&process).unwrap_err().to_string();
+        assert!(error.contains("numa_maps: is empty"), "{error}");
     }
 
     #[test]

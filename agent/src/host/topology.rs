@@ -1,64 +1,99 @@
 //! The NUMA nodes, from `/sys/devices/system/node` and the CPUs' topology files.
 
+use crate::host::cpu_time::read_cpu_times;
 use crate::host::error::Error;
+use crate::host::pci::without_remedy;
 use crate::host::root::{Root, read, read_if_present};
 use crate::host::{cpulist, root};
 use model::topology::{LOCAL_DISTANCE, Node, NodeId, NumaStat, Topology};
 use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind::NotFound;
 use std::path::Path;
 
-/// Reads every online node. `cpu_busy` stays `None`: it needs two readings ([`super::cpu_time`]).
+/// Reads every online node that can be read; `nodes_reason` says why others, or something of them, can't. `cpu_busy` stays
+/// `None`: it needs two readings ([`super::cpu_time`]).
 ///
-/// A kernel without NUMA has no `node` directory: it is shown as node 0 with every online CPU and
-/// the machine's memory. A node whose own files lack something is shown without it.
-///
-/// # Errors
-/// If the lists of nodes and CPUs can't be read.
-pub(crate) fn read_topology(root: &Root) -> Result<Topology, Error> {
-    let (topology, failed) = read_nodes(root);
-    match failed.into_iter().next() {
-        Some(error) => Err(error),
-        None => Ok(topology),
-    }
-}
-
-/// As [`read_topology`], but with every node that can be read, and why others can't.
-pub(crate) fn read_nodes(root: &Root) -> (Topology, Vec<Error>) {
-    let mut topology = Topology::default();
-    let mut failed = Vec::new();
-    match node_ids(root) {
-        Ok((cpus, Some(ids))) => {
+/// A kernel without NUMA has no `node` directory: it is shown as node 0 with every online CPU and the machine's memory. So
+/// is one whose `node` directory shows no node, as where something is mounted over it, but with a reason.
+pub(crate) fn read_topology(root: &Root) -> Topology {
+    let mut reasons = Vec::new();
+    let (online, why) = online_cpus(root);
+    reasons.extend(why);
+    let (ids, unseen) = node_ids(root);
+    let hidden = ids.is_none() && unseen.is_some();
+    reasons.extend(unseen);
+    let there = ids.as_ref().map_or(1, Vec::len);
+    let nodes = match ids {
+        Some(ids) => {
+            let mut nodes = Vec::new();
             for id in &ids {
-                match read_node(root, *id, &ids, &cpus) {
-                    Ok(node) => topology.nodes.push(node),
-                    Err(error) => failed.push(error),
+                match read_node(root, *id, &ids, online.as_deref()) {
+                    Ok(node) => nodes.push(node),
+                    Err(error) => reasons.push(without_remedy(&error)),
                 }
             }
+            nodes
         }
-        Ok((cpus, None)) => match whole_machine(root, cpus) {
-            Ok(node) => topology.nodes.push(node),
-            Err(error) => failed.push(error),
-        },
-        Err(error) => failed.push(error),
-    }
-    (topology, failed)
-}
-
-/// The online CPUs, and the nodes; `None` on a kernel without NUMA.
-fn node_ids(root: &Root) -> Result<(Vec<u32>, Option<Vec<NodeId>>), Error> {
-    let cpus = list(&root.sys("devices/system/cpu/online"))?;
-    let online = root.sys("devices/system/node/online");
-    let Some(text) = read_if_present(&online)? else {
-        return Ok((cpus, None));
+        None => vec![whole_machine(root, online.unwrap_or_default())],
     };
-    let ids = cpulist::parse(&text).ok_or_else(|| Error::format(&online, "is no list of nodes"))?;
-    Ok((cpus, Some(ids)))
+    Topology {
+        nodes_hidden: hidden || (nodes.len() < 2 && nodes.len() < there),
+        nodes,
+        nodes_reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
+        ..Topology::default()
+    }
 }
 
-fn read_node(root: &Root, id: NodeId, ids: &[NodeId], online: &[u32]) -> Result<Node, Error> {
+/// The online CPUs, and why they aren't sysfs's: then they are `/proc/stat`'s; `None` where that is missing too.
+pub(crate) fn online_cpus(root: &Root) -> (Option<Vec<u32>>, Option<String>) {
+    match list(&root.sys("devices/system/cpu/online")) {
+        Ok(cpus) => (Some(cpus), None),
+        Err(error) => {
+            let times = read_cpu_times(root).unwrap_or_default();
+            let cpus = (!times.is_empty()).then(|| times.into_keys().collect());
+            (cpus, Some(without_remedy(&error)))
+        }
+    }
+}
+
+/// The online nodes, and what was in the way; no list and no reason on a kernel without NUMA.
+fn node_ids(root: &Root) -> (Option<Vec<NodeId>>, Option<String>) {
+    let folder = root.sys("devices/system/node");
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        // Every kernel has the folder above: without it sysfs isn't there to tell.
+        Err(error) if error.kind() == NotFound && root.sys("devices/system").exists() => {
+            return (None, None);
+        }
+        Err(error) => return (None, Some(without_remedy(&Error::io(&folder, error)))),
+    };
+    let why = match list(&folder.join("online")) {
+        Ok(ids) if !ids.is_empty() => return (Some(ids), None),
+        Ok(_) => None,
+        Err(error) => Some(without_remedy(&error)),
+    };
+    let id = |entry: fs::DirEntry| {
+        let name = entry.file_name();
+        name.to_str()?.strip_prefix("node")?.parse().ok()
+    };
+    let mut ids: Vec<NodeId> = entries.filter_map(Result::ok).filter_map(id).collect();
+    if ids.is_empty() {
+        return (None, Some(format!("{} has no nodes", folder.display())));
+    }
+    ids.sort_unstable();
+    (Some(ids), why)
+}
+
+fn read_node(
+    root: &Root,
+    id: NodeId,
+    ids: &[NodeId],
+    online: Option<&[u32]>,
+) -> Result<Node, Error> {
     let directory = root.sys(format!("devices/system/node/node{id}"));
     let mut cpus = list(&directory.join("cpulist"))?;
-    cpus.retain(|cpu| online.contains(cpu));
+    cpus.retain(|cpu| online.is_none_or(|online| online.contains(cpu)));
     let meminfo = read_if_present(&directory.join("meminfo"))?.unwrap_or_default();
     Ok(Node {
         id,
@@ -74,9 +109,9 @@ fn read_node(root: &Root, id: NodeId, ids: &[NodeId], online: &[u32]) -> Result<
     })
 }
 
-fn whole_machine(root: &Root, cpus: Vec<u32>) -> Result<Node, Error> {
-    let meminfo = read(&root.proc("meminfo"))?;
-    Ok(Node {
+fn whole_machine(root: &Root, cpus: Vec<u32>) -> Node {
+    let meminfo = read(&root.proc("meminfo")).unwrap_or_default();
+    Node {
         id: 0,
         socket: cpus.first().and_then(|cpu| socket(root, *cpu)),
         cpus,
@@ -85,7 +120,7 @@ fn whole_machine(root: &Root, cpus: Vec<u32>) -> Result<Node, Error> {
         distances: BTreeMap::from([(0, LOCAL_DISTANCE)]),
         numastat: None,
         cpu_busy: None,
-    })
+    }
 }
 
 fn list(path: &Path) -> Result<Vec<u32>, Error> {
@@ -181,7 +216,7 @@ mod tests {
 
     #[test]
     fn sparse_ids_keep_their_distances() {
-        let topology = read_topology(&sparse().root()).unwrap();
+        let topology = read_topology(&sparse().root());
         let ids: Vec<NodeId> = topology.nodes.iter().map(|n| n.id).collect();
         assert_eq!(ids, [0, 2, 8]);
         assert_eq!(topology.distance(0, 8), Some(28));
@@ -190,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_memory_only_node_has_no_cpus_and_counts_to_the_nearest_socket() {
-        let topology = read_topology(&sparse().root()).unwrap();
+        let topology = read_topology(&sparse().root());
         let node = topology.node(8).unwrap();
         assert_eq!((node.cpus.as_slice(), node.socket), (&[][..], None));
         assert_eq!(node.memory_total_bytes, Some(2000 * 1024));
@@ -200,19 +235,19 @@ mod tests {
 
     #[test]
     fn a_cpu_only_node_has_zero_memory() {
-        let topology = read_topology(&sparse().root()).unwrap();
+        let topology = read_topology(&sparse().root());
         assert_eq!(topology.node(2).unwrap().memory_total_bytes, Some(0));
     }
 
     #[test]
     fn an_offline_cpu_is_in_no_node() {
-        let topology = read_topology(&sparse().root()).unwrap();
+        let topology = read_topology(&sparse().root());
         assert_eq!(topology.node(2).unwrap().cpus, [2, 4]);
     }
 
     #[test]
     fn numastat_has_the_kernels_five_counters() {
-        let topology = read_topology(&sparse().root()).unwrap();
+        let topology = read_topology(&sparse().root());
         assert_eq!(
             topology.node(0).unwrap().numastat,
             Some(NumaStat {
@@ -230,7 +265,7 @@ mod tests {
         let fixture = sparse();
         package(&fixture, 0, -1);
         package(&fixture, 2, -1);
-        let topology = read_topology(&fixture.root()).unwrap();
+        let topology = read_topology(&fixture.root());
         assert_eq!(topology.sockets(), None);
     }
 
@@ -243,20 +278,90 @@ mod tests {
                 "MemTotal:        4096 kB\nMemFree:         1024 kB\n",
             ),
         ]);
-        let topology = read_topology(&fixture.root()).unwrap();
+        let topology = read_topology(&fixture.root());
         assert_eq!(topology.nodes.len(), 1);
         let node = &topology.nodes[0];
         assert_eq!((node.id, node.cpus.as_slice()), (0, &[0, 1][..]));
         assert_eq!(node.memory_total_bytes, Some(4096 * 1024));
         assert_eq!(topology.distance(0, 0), Some(LOCAL_DISTANCE));
         assert_eq!(node.numastat, None);
+        assert_eq!(topology.nodes_reason, None);
     }
 
     #[test]
-    fn a_host_without_sysfs_says_which_file_is_missing() {
-        let error = read_topology(&Fixture::new().root())
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("devices/system/cpu/online"), "{error}");
+    fn a_host_whose_files_are_masked_says_which() {
+        let stat = (
+            "proc/stat",
+            "cpu  9 9 9 9 9 9 9 9\ncpu0 1 1 1 1\ncpu3 1 1 1 1\nintr 1\n",
+        );
+        let online = ("sys/devices/system/cpu/online", "0,3\n");
+        let entry = ("sys/devices/system/node/possible", "0-1\n");
+        let no_nodes = "devices/system/node has no nodes";
+        for (what, files, cpus, wants) in [
+            (
+                "no sysfs",
+                &[][..],
+                &[][..],
+                &["cpu/online", "can't read"][..],
+            ),
+            ("no nodes", &[online, entry], &[0, 3], &[no_nodes]),
+            (
+                "no CPUs, no nodes",
+                &[stat, entry],
+                &[0, 3],
+                &["cpu/online", no_nodes],
+            ),
+        ] {
+            let topology = read_topology(&Fixture::with(files).root());
+            let [node] = topology.nodes.as_slice() else {
+                panic!("{what}: {topology:?}");
+            };
+            assert_eq!((node.id, node.cpus.as_slice()), (0, cpus), "{what}");
+            let why = topology.hides_nodes().unwrap();
+            assert!(wants.iter().all(|want| why.contains(want)), "{what}: {why}");
+        }
+    }
+
+    #[test]
+    fn masked_cpus_are_the_nodes_that_proc_stat_has() {
+        let fixture = sparse();
+        fixture.unreadable("sys/devices/system/cpu/online");
+        let cpus = |fixture: &Fixture| {
+            let topology = read_topology(&fixture.root());
+            let why = topology.nodes_reason.unwrap();
+            assert!(why.contains("devices/system/cpu/online"), "{why}");
+            assert!(!topology.nodes_hidden);
+            topology
+                .nodes
+                .into_iter()
+                .flat_map(|n| n.cpus)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            cpus(&fixture),
+            [0, 1, 2, 3, 4],
+            "nothing tells which are online"
+        );
+        fixture.file("proc/stat", "cpu0 1\ncpu1 1\ncpu2 1\ncpu4 1\n");
+        assert_eq!(cpus(&fixture), [0, 1, 2, 4]);
+    }
+
+    #[test]
+    fn nodes_are_their_folders_where_the_list_is_missing() {
+        let fixture = sparse();
+        fixture.unreadable("sys/devices/system/node/online");
+        let topology = read_topology(&fixture.root());
+        let ids: Vec<NodeId> = topology.nodes.iter().map(|n| n.id).collect();
+        assert_eq!(ids, [0, 2, 8]);
+        assert!(topology.nodes_reason.unwrap().contains("node/online"));
+    }
+
+    #[test]
+    fn the_only_node_that_can_be_read_hides_the_others() {
+        let fixture = sparse();
+        for (other, hidden) in [(2, false), (8, true)] {
+            fixture.unreadable(&format!("sys/devices/system/node/node{other}/cpulist"));
+            assert_eq!(read_topology(&fixture.root()).nodes_hidden, hidden);
+        }
     }
 }

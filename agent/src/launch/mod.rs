@@ -1,6 +1,8 @@
 //! What `numawatch launch` needs to know before it becomes the command: the GPUs' nodes, the memory that the model takes,
 //! and what the machine has.
 
+pub(crate) mod contradiction;
+pub(crate) mod elsewhere;
 pub(crate) mod engine_flags;
 mod gpu;
 mod model_files;
@@ -49,18 +51,15 @@ pub(crate) fn asked(
 }
 
 /// The machine, and what this process's cgroup leaves of it.
-///
-/// # Errors
-/// If the nodes can't be read.
-pub(crate) fn here(root: &Root) -> Result<Here> {
-    let topology = read_topology(root)?;
+pub(crate) fn here(root: &Root) -> Here {
+    let topology = read_topology(root);
     let own = ProcessDir::open(root, own_pid(root));
     let status = own.as_ref().ok().and_then(|dir| dir.status().ok());
     let memberships = own.ok().and_then(|dir| dir.read_start("cgroup", 8192).ok());
-    Ok(Here {
+    Here {
         available: read_available(root, &topology),
         cpuset_cpus: memberships.and_then(|text| read_cgroup(root, &text).cpus),
         mems_allowed: status.and_then(|status| cpulist::parse(&status.memory_allowed?)),
         topology,
-    })
+    }
 }

@@ -58,6 +58,7 @@ impl Counting {
             device_majors: read_device_majors(root),
         };
         let attached = require_host_pids(root).map_err(|error| format!("{error:#}"));
+        let attached = attached.and_then(|()| require_possible_cpus());
         let attached = attached.and_then(|()| attach(&host, options).map_err(|e| e.to_string()));
         let attached = match attached {
             Ok(attached) => attached,
@@ -117,6 +118,14 @@ impl Counting {
             refused: Some(refused),
         }
     }
+}
+
+/// A map that has an entry for each CPU can be read only by those who know how many CPUs there can be.
+fn require_possible_cpus() -> Result<(), String> {
+    let possible = aya::util::nr_cpus();
+    possible.map(drop).map_err(|(file, error)| {
+        format!("can't read {file}, without which the kernel's maps can't be read: {error}")
+    })
 }
 
 /// Signals as they stand while `kernel.numa_balancing` has this value.

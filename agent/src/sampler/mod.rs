@@ -134,7 +134,7 @@ impl Sampler {
     pub(crate) fn start(options: Options) -> Result<Self> {
         let root = options.root;
         options.selection.check_pids(&root)?;
-        let topology = read_topology(&root)?;
+        let topology = read_topology(&root);
         let slots = Slots::new(&topology);
         let Counting {
             mut source,
@@ -376,7 +376,7 @@ impl Sampler {
     }
 
     fn topology(&mut self) -> Result<Topology> {
-        let mut topology = read_topology(&self.root)?;
+        let mut topology = read_topology(&self.root);
         let times = read_cpu_times(&self.root)?;
         let busy = busy_by_node(&topology, &self.cpu_times, &times);
         for node in &mut topology.nodes {

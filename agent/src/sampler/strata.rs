@@ -99,6 +99,12 @@ impl Strata {
         }
     }
 
+    /// All resident pages that were added, bytes.
+    pub(super) fn resident_bytes(&self) -> u64 {
+        let bytes = |((_, _, pages, _), of): (&Key, &Pages)| of.sample.seen() * pages * PAGE;
+        self.by_key.iter().map(bytes).sum()
+    }
+
     /// A file's place among those that are told apart; `None` when they are too many.
     fn place_of(&mut self, file: &str) -> Option<usize> {
         let known = self.files.iter().position(|f| f == file);

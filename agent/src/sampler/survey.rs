@@ -46,6 +46,9 @@ const LEAST_REACH: u64 = 32 << 20;
 const MOST_REACH: u64 = 1 << 40;
 const LOOK_CPU: Duration = Duration::from_micros(250);
 
+/// From how much on a resident set must be found, bytes: the kernel's own account is a little off.
+const EVIDENT: u64 = 1 << 20;
+
 /// What all surveys of a host share.
 pub(super) struct Ground {
     root: Root,
@@ -94,6 +97,8 @@ pub(super) struct Survey {
     next_pass: Instant,
     /// What was accounted as resident when the last one ended, bytes.
     resident_then: u64,
+    /// Why what it found is not to be believed.
+    blind: Option<String>,
     /// Where locked memory was the last time.
     locked: Option<ByNode>,
 }
@@ -113,6 +118,8 @@ struct Pass {
     took: Duration,
     strata: Strata,
     found: Vec<Resident>,
+    /// The resident set when it began, bytes.
+    resident: u64,
 }
 
 impl Survey {
@@ -126,6 +133,7 @@ impl Survey {
             done: None,
             next_pass: Instant::now(),
             resident_then: 0,
+            blind: None,
             locked: None,
         }
     }
@@ -151,6 +159,10 @@ impl Survey {
             return Ok(None);
         }
         let status = dir.status()?;
+        if status.resident_by_kind.is_empty() {
+            let what = "lacks RssAnon and its like, so nothing tells how much is resident";
+            return Err(Error::format(&dir.path("status"), what));
+        }
         let resident: u64 = status.resident_by_kind.values().sum();
         let is_another = resident.abs_diff(self.resident_then) > self.resident_then / 8;
         if is_another || matches!(effort, Effort::Complete(_)) {
@@ -163,6 +175,9 @@ impl Survey {
         }
         if self.pass.is_none() {
             self.resident_then = resident;
+        }
+        if let Some(why) = &self.blind {
+            return Err(Error::format(&dir.path("pagemap"), why));
         }
         let coverage = match (&self.done, &self.pass) {
             (None, Some(pass)) => pass.coverage(status.address_space_bytes),
@@ -230,12 +245,22 @@ impl Survey {
         pass.took += Duration::from_nanos(cpu_time_ns().saturating_sub(began));
         if at_end && let Some(mut pass) = self.pass.take() {
             pass.strata.draw(&mut self.random);
+            let resident = dir.resident_bytes()?.unwrap_or(0).min(pass.resident);
+            self.blind = blind(pass.strata.resident_bytes(), resident);
             self.done = Some(pass.strata);
             let pause = pass.took * PAUSE_TIMES;
             self.next_pass = Instant::now() + pause.clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         }
         Ok(())
     }
+}
+
+/// Why a pass is not to be believed that found so many bytes, of a process that had so many resident all the while.
+fn blind(found: u64, resident: u64) -> Option<String> {
+    (resident >= EVIDENT && found < resident / 16).then(|| {
+        let (found, resident) = (found >> 10, resident >> 10);
+        format!("with maps it shows {found} KiB of {resident} KiB that are resident: is something mounted over it?")
+    })
 }
 
 /// Where locked pages lie; `None` where nobody tells.
@@ -269,6 +294,7 @@ impl Pass {
             took: Duration::ZERO,
             strata: Strata::default(),
             found: Vec::new(),
+            resident: dir.resident_bytes()?.unwrap_or(0),
         })
     }
 

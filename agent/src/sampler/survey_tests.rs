@@ -1,6 +1,7 @@
 //! Surveys of this process and of others, with the kernel's own answers.
 
 use super::*;
+use crate::host::fixture::Fixture;
 use model::mapping::MemoryClass;
 use model::process::MemoryKind;
 use std::process::{Child, Command, Stdio};
@@ -155,4 +156,48 @@ fn locked_pages_are_told_apart_by_whoever_may_see_frames() {
     let may_see = std::fs::File::open("/proc/kpageflags").is_ok();
     let sum = locked.map(|by_node| by_node.values().sum::<u64>());
     assert_eq!(sum, may_see.then_some(all));
+}
+
+/// As where `/dev/null` is mounted over one of its files: nothing is found, and that is not believed.
+#[test]
+fn a_masked_file_is_a_reason_and_not_0_bytes() {
+    let memory = Memory::new(1_000 * 4096);
+    memory.touch(1_000);
+    let pid = std::process::id();
+    for masked in ["nothing", "maps", "pagemap", "status"] {
+        let fixture = Fixture::new();
+        for file in ["stat", "statm", "status", "maps", "mountinfo", "pagemap"] {
+            let own = format!("/proc/{pid}/{file}");
+            let target = if file == masked { "/dev/null" } else { &own };
+            fixture.link(&format!("proc/{pid}/{file}"), target);
+        }
+        let root = fixture.root();
+        let stat = ProcessDir::open(&root, pid).unwrap().stat().unwrap();
+        let mut survey = Survey::new((pid, stat.start_time));
+        let effort = Effort::Complete(Instant::now() + Duration::from_mins(1));
+        let found = survey.refresh(&Ground::new(root), effort, false);
+        let why = found.map(drop).map_err(|error| error.to_string());
+        match masked {
+            "nothing" => assert_eq!(why, Ok(())),
+            "status" => assert!(why.unwrap_err().contains("status: lacks RssAnon")),
+            _ => assert!(why.unwrap_err().contains("is something mounted over it?")),
+        }
+    }
+}
+
+#[test]
+fn so_little_found_is_not_believed() {
+    for (found, resident, believed) in [
+        (0, 64 << 20, false),
+        (3 << 20, 64 << 20, false),
+        (4 << 20, 64 << 20, true),
+        (200 << 20, 64 << 20, true),
+        (0, (1 << 20) - 1, true),
+    ] {
+        assert_eq!(
+            blind(found, resident).is_none(),
+            believed,
+            "{found} {resident}"
+        );
+    }
 }

@@ -191,6 +191,11 @@ impl Watched {
         self.cpus_allowed.clone_from(&status.cpus_allowed);
         self.pinned.bytes = status.pinned_bytes;
         self.pinned.locked_bytes = status.locked_bytes;
+        let unread = status.pinned_bytes.and(status.locked_bytes).is_none();
+        self.pinned.reason = (unread && stat.has_address_space).then(|| {
+            let path = dir.path("status");
+            format!("{} lacks VmPin or VmLck", path.display())
+        });
         if self.changed || self.executable.is_none() {
             self.executable = dir.executable_name();
         }

@@ -5,9 +5,9 @@ mod tree;
 
 use crate::host::nvidia;
 use crate::host::nvml::{self, Answer, Gpus, Library};
-use crate::host::pci::{read_devices, without_remedy};
+use crate::host::pci::read_devices;
 use crate::host::root::Root;
-use crate::host::topology::read_nodes;
+use crate::host::topology::read_topology;
 use model::link::{Matrix, matrix};
 use model::topology::Topology;
 use serde::Serialize;
@@ -33,6 +33,9 @@ pub(crate) struct Report {
 struct Nvml {
     available: bool,
     reason: Option<String>,
+    /// The user named a library, and wants to know what became of it.
+    #[serde(skip)]
+    named: bool,
 }
 
 impl Report {
@@ -46,12 +49,11 @@ impl Report {
                 Err(why) => Answer::none(why),
             }
         };
-        Self::with(root, answer)
+        Self::with(root, answer, library.is_some())
     }
 
-    fn with(root: &Root, answer: Answer) -> Self {
-        let (mut topology, failed) = read_nodes(root);
-        let failed: Vec<String> = failed.iter().map(without_remedy).collect();
+    fn with(root: &Root, answer: Answer, named: bool) -> Self {
+        let mut topology = read_topology(root);
         let read = read_devices(root, &topology);
         topology.devices = read.devices;
         topology.devices_reason = (!read.reasons.is_empty()).then(|| read.reasons.join("; "));
@@ -63,9 +65,10 @@ impl Report {
             nvml: Nvml {
                 available: !answer.gpus.is_empty() || answer.reason.is_none(),
                 reason: answer.reason,
+                named,
             },
+            nodes_reason: topology.nodes_reason.clone(),
             topology,
-            nodes_reason: (!failed.is_empty()).then(|| failed.join("; ")),
         }
     }
 }

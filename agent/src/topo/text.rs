@@ -308,8 +308,8 @@ fn reasons(report: &Report) -> Vec<String> {
             .as_ref()
             .map(|why| format!("devices: {why}")),
     );
-    // Without an NVIDIA GPU nothing is missing.
-    if topology.devices.iter().any(|d| d.vendor == "NVIDIA") {
+    // Without an NVIDIA GPU nothing is missing, but who named a library wants to know of it.
+    if report.nvml.named || topology.devices.iter().any(|d| d.vendor == "NVIDIA") {
         let nvml = report.nvml.reason.as_ref();
         reasons.extend(nvml.map(|why| format!("NVML unavailable: {why}; NVLinks are not shown")));
     }

@@ -9,7 +9,7 @@ const PLAIN: Paint = Paint { colour: false };
 
 fn printed(fixture: &Fixture) -> String {
     let told = Answer::none("static build");
-    report(&Report::with(&fixture.root(), told), PLAIN)
+    report(&Report::with(&fixture.root(), told, false), PLAIN)
 }
 
 #[test]
@@ -131,9 +131,20 @@ fn a_machine_without_devices_has_no_matrix() {
 }
 
 #[test]
+fn a_library_that_the_user_named_is_answered_for_without_a_gpu_too() {
+    let machine = Fixture::with(&[("sys/devices/system/cpu/online", "0\n")]);
+    for (named, want) in [(true, true), (false, false)] {
+        let broken = Answer::none("/x.so: file too short");
+        let text = report(&Report::with(&machine.root(), broken, named), PLAIN);
+        let told = text.contains("NVML unavailable: /x.so: file too short");
+        assert_eq!(told, want, "{text}");
+    }
+}
+
+#[test]
 fn colours_change_no_text() {
     let fixture = machines::two_sockets_eight_gpus();
-    let read = Report::with(&fixture.root(), Answer::none("static build"));
+    let read = Report::with(&fixture.root(), Answer::none("static build"), false);
     let coloured = report(&read, Paint { colour: true });
     let mut stripped = String::new();
     let mut rest = coloured.as_str();

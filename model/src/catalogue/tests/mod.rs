@@ -160,6 +160,7 @@ fn known_process() -> Process {
             ..RemoteShare::default()
         },
         pinned: Pinned {
+            reason: None,
             bytes: Some(1 << 20),
             locked_bytes: Some(4096),
             made: NodePages {

@@ -1,0 +1,165 @@
+//! Options of a command that undo what launch does, as far as they are known: an engine that spreads its threads, or binds
+//! itself to another node.
+
+use crate::engines::rules;
+use model::launch::Plan;
+use model::list;
+use std::ffi::OsString;
+
+/// numactl's options that bind.
+const BINDS: [&str; 15] = [
+    "-m",
+    "--membind",
+    "-i",
+    "--interleave",
+    "-w",
+    "--weighted-interleave",
+    "-p",
+    "-P",
+    "--preferred",
+    "-l",
+    "--localalloc",
+    "-N",
+    "--cpunodebind",
+    "-C",
+    "--physcpubind",
+];
+
+/// The first such option of a command, in one line; `None` where none is known.
+pub(crate) fn of(command: &[OsString], plan: &Plan) -> Option<String> {
+    let argv: Vec<String> = command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let program = argv.first()?.rsplit('/').next()?;
+    if program == "numactl" {
+        let binds = argv.iter().skip(1).take_while(|word| word.starts_with('-'));
+        let binds = binds.filter(|word| BINDS.iter().any(|option| word.starts_with(option)));
+        return binds.map(|word| format!("numactl {word} binds the command anew, and not as launch does: leave one of them out")).next();
+    }
+    match rules::detect(&argv, "")?.engine.as_str() {
+        "llama.cpp" => spread(&argv),
+        "vllm" => other_node(&argv, "--numa-bind-nodes", plan),
+        "sglang" => other_node(&argv, "--numa-node", plan),
+        "triton" => policies(&argv, plan),
+        _ => None,
+    }
+}
+
+/// llama.cpp's `distribute` gives each thread a node in turn, whatever CPUs it was given.
+fn spread(argv: &[String]) -> Option<String> {
+    let all = values(argv, "--numa");
+    all.contains(&"distribute").then(|| {
+        "--numa distribute spreads its threads over all nodes, which undoes the binding: write --numa numactl"
+            .to_owned()
+    })
+}
+
+fn other_node(argv: &[String], option: &str, plan: &Plan) -> Option<String> {
+    let nodes: Vec<u32> = values(argv, option).into_iter().flat_map(numbers).collect();
+    contradicts(option, &nodes, plan)
+}
+
+/// `--host-policy=gpu_0,numa-node=1`.
+fn policies(argv: &[String], plan: &Plan) -> Option<String> {
+    let settings = values(argv, "--host-policy").into_iter();
+    let node = |setting: &str| setting.split_once("numa-node=")?.1.parse().ok();
+    let nodes: Vec<u32> = settings.filter_map(node).collect();
+    contradicts("--host-policy", &nodes, plan)
+}
+
+fn contradicts(option: &str, nodes: &[u32], plan: &Plan) -> Option<String> {
+    let (memory, cpu) = (plan.memory_node, plan.cpu_node);
+    let others: Vec<u32> = nodes
+        .iter()
+        .copied()
+        .filter(|node| ![memory, cpu].contains(node))
+        .collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "{option} names node {}, and launch binds to node {memory}: leave one of them out",
+            list::format(&others)
+        )
+    })
+}
+
+/// What follows an option, up to the next: behind a `=`, or the words after it.
+fn values<'a>(argv: &'a [String], option: &str) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    let mut within = false;
+    for word in argv {
+        let rest = word.strip_prefix(option);
+        if let Some(value) = rest.and_then(|rest| rest.strip_prefix('=')) {
+            found.push(value);
+            within = false;
+        } else if rest == Some("") {
+            within = true;
+        } else if word.starts_with('-') {
+            within = false;
+        } else if within {
+            found.push(word);
+        }
+    }
+    found
+}
+
+/// `1`, `0,1` or `[0, 1]`.
+fn numbers(text: &str) -> impl Iterator<Item = u32> {
+    let words = text.split(|c: char| !c.is_ascii_digit());
+    words.filter_map(|word| word.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_undo_the_binding() {
+        let plan = Plan {
+            memory_node: 1,
+            cpu_node: 1,
+            cpus: vec![4, 5],
+        };
+        for (command, want) in [
+            (
+                "llama-server -m a.gguf --numa distribute",
+                Some("--numa distribute"),
+            ),
+            ("llama-server -m a.gguf --numa numactl", None),
+            ("llama-server -m distribute.gguf", None),
+            (
+                "vllm serve m --numa-bind --numa-bind-nodes 0 1",
+                Some("names node 0,"),
+            ),
+            ("vllm serve m --numa-bind-nodes=[0,0]", Some("names node 0")),
+            ("vllm serve m --numa-bind-nodes 1 1 --port 0", None),
+            ("vllm serve m --numa-bind", None),
+            (
+                "python3 -m sglang.launch_server --numa-node 0",
+                Some("--numa-node names node 0"),
+            ),
+            ("python3 -m sglang.launch_server --numa-node 1", None),
+            (
+                "tritonserver --host-policy=gpu_0,numa-node=0",
+                Some("--host-policy names node 0"),
+            ),
+            ("tritonserver --host-policy gpu_0,numa-node=1", None),
+            (
+                "numactl --interleave=all llama-server -m a.gguf",
+                Some("numactl --interleave=all binds"),
+            ),
+            ("numactl --show", None),
+            ("sleep 0", None),
+        ] {
+            let argv: Vec<OsString> = command.split(' ').map(Into::into).collect();
+            let found = of(&argv, &plan);
+            match want {
+                Some(want) => assert!(
+                    found.as_ref().is_some_and(|f| f.contains(want)),
+                    "{command}: {found:?}"
+                ),
+                None => assert_eq!(found, None, "{command}"),
+            }
+        }
+    }
+}
