@@ -10,6 +10,7 @@ use super::text;
 use super::theme::Theme;
 use super::threads;
 use crate::app::{App, Nodes, Pair, Row, Tone, format, gpus, sentence, word};
+use model::list;
 use model::process::{ByNode, MemoryKind, Process, TouchCounter};
 use model::signal::SignalName;
 use model::topology::NodeId;
@@ -74,9 +75,9 @@ impl Page<'_> {
         lines.extend(self.field("model", &known(&process.model), Tone::Plain));
         lines.extend(self.field("command", &text::clean(&process.command), Tone::Plain));
         let placed = format!(
-            "policy {}, may run on CPUs {}, resident {}",
+            "policy {}, may run on {}, resident {}",
             known(&process.policy),
-            known(&process.cpus_allowed),
+            list::counted("CPU", &known(&process.cpus_allowed)),
             format::or_dash(process.resident_bytes, format::bytes),
         );
         lines.extend(self.field("placed", &placed, Tone::Plain));

@@ -10,12 +10,14 @@ use std::fmt::Write as _;
 
 /// Nodes that its memory may come from, and the cpuset around it.
 pub(crate) fn allowed(placing: &Placing, threads: &[Thread]) -> String {
-    let numbers = |list: &Option<Vec<u32>>| format::or_dash(list.as_deref(), list::format);
+    let numbers = |noun, list: &Option<Vec<u32>>| {
+        list::counted(noun, &format::or_dash(list.as_deref(), list::format))
+    };
     let mut said = format!(
-        "memory of nodes {}; cpuset: CPUs {}, nodes {}",
-        numbers(&placing.mems_allowed),
-        numbers(&placing.cpuset_cpus),
-        numbers(&placing.cpuset_mems),
+        "memory of {}; cpuset: {}, {}",
+        numbers("node", &placing.mems_allowed),
+        numbers("CPU", &placing.cpuset_cpus),
+        numbers("node", &placing.cpuset_mems),
     );
     let own = threads
         .iter()
