@@ -120,7 +120,7 @@ pub(super) fn process(habits: &Habits, tick: u64) -> Process {
         scan_time_ns: habits.hint.then_some(seconds * 4_000_000),
         scan_cpu_time_ns: habits.hint.then_some(seconds * 3_600_000),
         pinned: Pinned::default(),
-        driver_allocated_pages: NodePages::default(),
+        driver_allocated_pages: driver_allocated(habits),
         placement: placement(&memory, anonymous, files, tick),
         resident_bytes: Some(memory.values().sum()),
         policy: habits.policy.map(str::to_owned),
@@ -134,6 +134,19 @@ pub(super) fn process(habits: &Habits, tick: u64) -> Process {
         devices: devices_used(&habits.gpus),
         devices_reason: None,
         threads: threads(habits, &cpu),
+    }
+}
+
+/// Page tables and queues of its GPUs, on their nodes.
+fn driver_allocated(habits: &Habits) -> NodePages {
+    const OF_A_GPU: u64 = 6_144;
+    let mut by_node = ByNode::new();
+    for node in devices_used(&habits.gpus).iter().filter_map(|gpu| gpu.node) {
+        *by_node.entry(node).or_default() += OF_A_GPU;
+    }
+    NodePages {
+        pages: Some(by_node.values().sum()),
+        by_node: Some(by_node),
     }
 }
 
