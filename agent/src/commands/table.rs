@@ -188,7 +188,7 @@ fn memory(process: &Process) -> String {
         format!("{mark}{}", mebibytes(bytes))
     });
     if let Some(seen) = placement.seen_percent().filter(|_| text != NO_SIGNAL) {
-        let _ = write!(text, " ({seen} % seen)");
+        let _ = write!(text, ", {seen} % seen");
     }
     text
 }
@@ -274,9 +274,9 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "PID  NAME     ENGINE            GPU      CPU S BY NODE  MEMORY BY NODE           REMOTE  FIRST TOUCH  HINT  \
+                "PID  NAME     ENGINE            GPU      CPU S BY NODE  MEMORY BY NODE          REMOTE  FIRST TOUCH  HINT  \
                  MIGRATED  MOVES  POLICY  VERDICT",
-                "42   ser?ver  llama.cpp server  0@0 1@1  1: 1.50        0: ~1.0 MiB (33 % seen)  ~50 %   16           -     \
+                "42   ser?ver  llama.cpp server  0@0 1@1  1: 1.50        0: ~1.0 MiB, 33 % seen  ~50 %   16           -     \
                  -         3      bind:0  remote",
             ]
         );

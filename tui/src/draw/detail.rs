@@ -89,6 +89,11 @@ impl Page<'_> {
         lines.extend(self.field("allowed", &allowed, Tone::Plain));
         let container = placing::container(&process.placing);
         lines.extend(self.field("container", &container, Tone::Plain));
+        let charged = model::cgroup::of(&self.pair.now.cgroups, process.pid);
+        if let Some(cgroup) = charged.filter(|_| process.alive) {
+            let cgroup = placing::cgroup(cgroup);
+            lines.extend(self.field("cgroup", &cgroup, Tone::Plain));
+        }
         if let Some(hidden) = placing::hidden(&self.pair.now.host) {
             lines.extend(self.field("machine", &hidden, Tone::Warn));
         }

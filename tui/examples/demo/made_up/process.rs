@@ -2,6 +2,7 @@
 
 use super::host::devices_used;
 use super::{GIB, SECOND, at, id, wander};
+use model::cgroup::{Cgroup, CgroupMemoryKind};
 use model::mapping::MemoryClass;
 use model::policy::{Placing, Policy};
 use model::process::{
@@ -137,6 +138,32 @@ pub(super) fn process(habits: &Habits, tick: u64) -> Process {
     }
 }
 
+/// Where all of them run.
+const CGROUP: &str = "/system.slice/inference.service";
+
+/// Their cgroup: it has the page cache once, and a little that isn't theirs.
+pub(super) fn cgroup(processes: &[Process]) -> Cgroup {
+    let private = model::cgroup::private_by_node(processes);
+    let files = processes.iter().filter_map(|p| {
+        let kinds = p.placement.by_kind.as_ref()?;
+        kinds.get(&MemoryKind::File).cloned()
+    });
+    let anonymous = private.iter().flatten().map(|(n, b)| (*n, b + GIB / 8));
+    let files = files.max_by_key(|nodes| nodes.values().sum::<u64>());
+    Cgroup {
+        path: CGROUP.to_owned(),
+        pids: processes.iter().map(|p| p.pid).collect(),
+        memory_by_kind: Some(BTreeMap::from([
+            (CgroupMemoryKind::Anonymous, anonymous.collect()),
+            (CgroupMemoryKind::File, files.unwrap_or_default()),
+        ])),
+        source: Some("memory.numa_stat of cgroup v2".to_owned()),
+        reason: None,
+        private_by_node_bytes: private.ok(),
+        private_reason: None,
+    }
+}
+
 /// Page tables and queues of its GPUs, on their nodes.
 fn driver_allocated(habits: &Habits) -> NodePages {
     const OF_A_GPU: u64 = 6_144;
@@ -165,7 +192,7 @@ fn placing(habits: &Habits) -> Placing {
         policy,
         cpus_allowed: Some(cpus(habits)),
         mems_allowed: Some((0..id(habits.cpus.len())).collect()),
-        cgroup: Some("/system.slice/inference.service".to_owned()),
+        cgroup: Some(CGROUP.to_owned()),
         ..Placing::default()
     }
 }
