@@ -65,6 +65,13 @@ fn the_document_has_every_promised_name(guest: &Guest) {
             "/signals/0/mechanism",
             "/signals/0/target",
             "/signals/0/reason",
+            "/cgroups/0/path",
+            "/cgroups/0/pids/0",
+            "/cgroups/0/memory_by_kind",
+            "/cgroups/0/source",
+            "/cgroups/0/reason",
+            "/cgroups/0/private_by_node_bytes",
+            "/cgroups/0/private_reason",
             "/coverage",
         ],
     );
