@@ -147,12 +147,11 @@ pub fn private_by_node<'a>(
     let mut why = None;
     for process in processes {
         let placement = &process.placement;
-        match &placement.by_kind {
-            Some(kinds) => known.extend(kinds.get(&MemoryKind::Anonymous)),
-            None => {
-                unknown.push(process.pid);
-                why = why.or(placement.reason.as_deref());
-            }
+        if let Some(kinds) = &placement.by_kind {
+            known.extend(kinds.get(&MemoryKind::Anonymous));
+        } else {
+            unknown.push(process.pid);
+            why = why.or(placement.reason.as_deref());
         }
     }
     if unknown.is_empty() {
@@ -189,9 +188,9 @@ mod tests {
 
     fn kinds<const N: usize>(
         known: [(K, [(NodeId, u64); 2]); N],
-    ) -> Option<BTreeMap<CgroupMemoryKind, ByNode>> {
+    ) -> BTreeMap<CgroupMemoryKind, ByNode> {
         let known = known.map(|(kind, nodes)| (kind, ByNode::from(nodes)));
-        Some(BTreeMap::from(known))
+        BTreeMap::from(known)
     }
 
     #[test]
@@ -206,7 +205,7 @@ mod tests {
             (K::Shared, [(0, 1024), (1, 8192)]),
             (K::Kernel, [(0, 24_700), (1, 4106)]),
         ]);
-        assert_eq!(parse(text, 4096), want);
+        assert_eq!(parse(text, 4096), Some(want));
     }
 
     #[test]
@@ -217,7 +216,7 @@ mod tests {
             (K::File, [(0, 3), (8, 4)]),
             (K::Shared, [(0, 0), (8, 0)]),
         ]);
-        assert_eq!(parse(text, 4096), want);
+        assert_eq!(parse(text, 4096), Some(want));
     }
 
     #[test]
@@ -231,7 +230,7 @@ mod tests {
                 (K::File, [(0, 4 * page), (1, 2 * page)]),
                 (K::Unevictable, [(0, 0), (1, page)]),
             ]);
-            assert_eq!(parse(text, page), want, "{page}");
+            assert_eq!(parse(text, page), Some(want), "{page}");
         }
     }
 
