@@ -209,7 +209,8 @@ fn worker_affinity(process: &Process) -> Result<String, String> {
     let threads = process.threads.len();
     match (&process.cpus_allowed, process.placing.threads_unasked) {
         (Some(cpus), 0) if threads > 0 => Ok(format!(
-            "nothing says that its threads may leave CPUs {cpus}"
+            "nothing says that its threads may leave {}",
+            list::counted("CPU", cpus)
         )),
         (Some(_), unasked @ 1..) => Err(format!(
             "the affinity of {unasked} of its {threads} threads was not asked yet: watch it for longer"
@@ -307,14 +308,14 @@ fn device_node(
     };
     if bound.iter().all(|node| home.nodes.contains(node)) {
         Ok(format!(
-            "{} and its memory are bound to node {}",
+            "{} and its memory are bound to {}",
             home.because,
-            list::format(bound)
+            list::nodes(bound)
         ))
     } else {
         Err(format!(
-            "it may allocate on nodes {}, {} is on {}",
-            list::format(bound),
+            "it may allocate on {}, {} is on {}",
+            list::nodes(bound),
             home.because,
             list::format(&home.nodes.iter().copied().collect::<Vec<_>>())
         ))

@@ -137,6 +137,9 @@ impl fmt::Display for Evidence {
 }
 
 fn bytes(value: f64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if value < 1024.0 {
+        return write!(f, "{value:.0} B");
+    }
     let units = ["KiB", "MiB", "GiB", "TiB"];
     let mut scaled = value / 1024.0;
     let mut unit = 0;
@@ -158,7 +161,9 @@ mod tests {
     #[test]
     fn evidence_is_told_in_people_s_units() {
         for (value, unit, want) in [
-            (0.0, "By", "0.0 KiB"),
+            (0.0, "By", "0 B"),
+            (1023.0, "By", "1023 B"),
+            (4096.0, "By", "4.0 KiB"),
             (268_435_456.0, "By", "256.0 MiB"),
             (1_073_741_823.0, "By", "1.0 GiB"),
             (60_129_542_144.0, "By", "56.0 GiB"),

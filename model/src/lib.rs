@@ -3,6 +3,7 @@
 //! Data goes one way: a sampler fills a [`snapshot::Snapshot`] a tick; dashboards, exporters and checks read it.
 
 pub mod catalogue;
+pub mod cgroup;
 pub mod check;
 pub mod container;
 pub mod cost;

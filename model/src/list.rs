@@ -34,7 +34,27 @@ pub fn format(numbers: &[u32]) -> String {
     })
 }
 
-/// The same with every part a range, `2-2,4-7`: what Triton reads.
+/// CPUs in words: `CPU 0`, `CPUs 0-3`.
+#[must_use]
+pub fn cpus(numbers: &[u32]) -> String {
+    counted("CPU", &format(numbers))
+}
+
+/// Nodes in words: `node 0`, `nodes 0-1`.
+#[must_use]
+pub fn nodes(numbers: &[u32]) -> String {
+    counted("node", &format(numbers))
+}
+
+/// A list as the kernel writes it behind its noun, which is singular before one number: `CPU 0`, `CPUs 0-3`.
+#[must_use]
+pub fn counted(noun: &str, list: &str) -> String {
+    let one = !list.is_empty() && list.bytes().all(|b| b.is_ascii_digit());
+    let s = if one { "" } else { "s" };
+    format!("{noun}{s} {list}")
+}
+
+/// As [`format`] with every part a range, `2-2,4-7`: what Triton reads.
 #[must_use]
 pub fn format_ranges(numbers: &[u32]) -> String {
     ranges(numbers, |text, from, to| {
@@ -75,6 +95,19 @@ mod tests {
         ] {
             assert_eq!(parse(list), want, "{list:?}");
         }
+    }
+
+    #[test]
+    fn one_number_is_no_plural() {
+        for (numbers, want) in [
+            (&[0][..], ("CPU 0", "node 0")),
+            (&[12], ("CPU 12", "node 12")),
+            (&[0, 1], ("CPUs 0-1", "nodes 0-1")),
+            (&[0, 2], ("CPUs 0,2", "nodes 0,2")),
+        ] {
+            assert_eq!((&*cpus(numbers), &*nodes(numbers)), want);
+        }
+        assert_eq!(counted("CPU", "-"), "CPUs -");
     }
 
     #[test]

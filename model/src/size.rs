@@ -15,7 +15,7 @@ pub fn parse(text: &str) -> Option<u64> {
         "" | "b" => (0, 1024.0_f64),
         _ => {
             let letter = unit.chars().next()?;
-            let power = "kmgt".find(letter)? + 1;
+            let power = "kmgtp".find(letter)? + 1;
             let base = match &unit[1..] {
                 "" | "ib" => 1024.0,
                 "b" => 1000.0,
@@ -32,7 +32,13 @@ pub fn parse(text: &str) -> Option<u64> {
 /// Bytes for people: `482.0 GiB`.
 #[must_use]
 pub fn format(bytes: u64) -> String {
-    for (unit, shift) in [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)] {
+    for (unit, shift) in [
+        ("PiB", 50),
+        ("TiB", 40),
+        ("GiB", 30),
+        ("MiB", 20),
+        ("KiB", 10),
+    ] {
         if bytes >= 1 << shift {
             return format!("{:.1} {unit}", bytes as f64 / (1u64 << shift) as f64);
         }
@@ -65,6 +71,9 @@ mod tests {
             ("60GB", Some(60_000_000_000)),
             ("512MiB", Some(512 << 20)),
             ("1.5T", Some(3 << 39)),
+            ("1P", Some(1 << 50)),
+            ("1PiB", Some(1 << 50)),
+            ("1PB", Some(1_000_000_000_000_000)),
             ("4 KiB", Some(4096)),
             ("", None),
             ("G", None),
@@ -86,6 +95,7 @@ mod tests {
             (1023, "1023 B"),
             (1 << 20, "1.0 MiB"),
             (3 << 29, "1.5 GiB"),
+            (1 << 50, "1.0 PiB"),
         ] {
             assert_eq!(format(bytes), want);
         }

@@ -1,5 +1,6 @@
 //! Everything that is known at one tick; the JSON document is this, serialized.
 
+use crate::cgroup::Cgroup;
 use crate::finding::{Cleared, Finding};
 use crate::process::Process;
 use crate::signal::{Signal, SignalName};
@@ -29,6 +30,9 @@ pub struct Snapshot {
     pub coverage: Coverage,
     /// Tracked processes, ascending by pid.
     pub processes: Vec<Process>,
+    /// Cgroups of tracked processes that live, ascending by path.
+    #[serde(default)]
+    pub cgroups: Vec<Cgroup>,
     /// What is to be known of the machine itself, the worst first; each process has its own.
     #[serde(default)]
     pub findings: Vec<Finding>,

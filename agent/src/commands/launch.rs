@@ -67,11 +67,8 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
 
 fn bind_to(plan: &Plan) -> Result<()> {
     bind::run_on(&plan.cpus).map_err(|error| {
-        let cpus = list::format(&plan.cpus);
-        anyhow!(
-            "can't run on CPUs {cpus} of node {}: {error}",
-            plan.cpu_node
-        )
+        let cpus = list::cpus(&plan.cpus);
+        anyhow!("can't run on {cpus} of node {}: {error}", plan.cpu_node)
     })?;
     bind::allocate_on(Some(plan.memory_node)).map_err(|error| {
         let hint = match error.raw_os_error() {

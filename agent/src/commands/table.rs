@@ -180,12 +180,15 @@ fn cpu(process: &Process) -> String {
     })
 }
 
-/// Where not all addresses could be looked at in time, how many were.
+/// A sample's numbers are marked; where not all addresses could be looked at in time, how many were.
 fn memory(process: &Process) -> String {
     let placement = &process.placement;
-    let mut text = by_node(placement.by_node_bytes.as_ref(), mebibytes);
+    let mark = if placement.is_estimate() { "~" } else { "" };
+    let mut text = by_node(placement.by_node_bytes.as_ref(), |bytes| {
+        format!("{mark}{}", mebibytes(bytes))
+    });
     if let Some(seen) = placement.seen_percent().filter(|_| text != NO_SIGNAL) {
-        let _ = write!(text, " ({seen} % seen)");
+        let _ = write!(text, ", {seen} % seen");
     }
     text
 }
@@ -210,6 +213,9 @@ fn number(value: Option<u64>) -> String {
 }
 
 fn mebibytes(bytes: u64) -> String {
+    if bytes == 0 {
+        return "0 B".to_owned();
+    }
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
@@ -270,10 +276,27 @@ mod tests {
             [
                 "PID  NAME     ENGINE            GPU      CPU S BY NODE  MEMORY BY NODE          REMOTE  FIRST TOUCH  HINT  \
                  MIGRATED  MOVES  POLICY  VERDICT",
-                "42   ser?ver  llama.cpp server  0@0 1@1  1: 1.50        0: 1.0 MiB (33 % seen)  ~50 %   16           -     \
+                "42   ser?ver  llama.cpp server  0@0 1@1  1: 1.50        0: ~1.0 MiB, 33 % seen  ~50 %   16           -     \
                  -         3      bind:0  remote",
             ]
         );
+    }
+
+    #[test]
+    fn a_sampled_number_is_marked_and_an_exact_one_is_not() {
+        let mut process = snapshot().processes.remove(0);
+        let placement = &mut process.placement;
+        placement.coverage = Some(1.0);
+        placement.by_node_bytes = Some(ByNode::from([(0, 3 << 20), (1, 0)]));
+        for (margin, want) in [
+            (None, "0: 3.0 MiB  1: 0 B"),
+            (Some(0), "0: 3.0 MiB  1: 0 B"),
+            (Some(4096), "0: ~3.0 MiB  1: ~0 B"),
+        ] {
+            let margins = margin.map(|bytes| ByNode::from([(0, bytes), (1, bytes)]));
+            process.placement.margin_by_node_bytes = margins;
+            assert_eq!(memory(&process), want, "{margin:?}");
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A process's cgroup: which container it belongs to, and the CPUs and nodes that its cpuset leaves.
+//! A process's cgroup: which container it belongs to, the CPUs and nodes that its cpuset leaves, and which one its memory is
+//! charged to.
 
 use crate::host::cpulist;
 use crate::host::root::{Root, read_if_present};
@@ -20,6 +21,17 @@ pub(crate) struct Cgroup {
     pub(crate) mems: Option<Vec<NodeId>>,
     /// Why the cpuset can't be told, where there may be one.
     pub(crate) reason: Option<String>,
+    /// The one that its memory is charged to; `None` outside of any hierarchy.
+    pub(crate) memory: Option<MemoryCgroup>,
+}
+
+/// A cgroup that memory is charged to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryCgroup {
+    /// Its path below the hierarchy's root.
+    pub(crate) path: String,
+    /// Its `memory.numa_stat`, and the hierarchy's version; or why there is none.
+    pub(crate) file: Result<(PathBuf, u8), String>,
 }
 
 /// Reads it; `memberships` is the process's `/proc/PID/cgroup`.
@@ -28,6 +40,7 @@ pub(crate) fn read_cgroup(root: &Root, memberships: &str) -> Cgroup {
     // Version 1 has a path for each controller, and the unified one may be at the root meanwhile.
     let unified = lines.iter().find(|line| line.controllers.is_empty());
     let cpuset = lines.iter().find(|line| line.has("cpuset"));
+    let memory = lines.iter().find(|line| line.has("memory"));
     let in_order = unified.into_iter().chain(cpuset).chain(&lines);
     let named = in_order
         .clone()
@@ -40,6 +53,9 @@ pub(crate) fn read_cgroup(root: &Root, memberships: &str) -> Cgroup {
         Cgroup {
             path: path.map(str::to_owned),
             container: named.map(|(_, container)| container),
+            memory: memory
+                .or(unified)
+                .map(|line| MemoryCgroup::find(root, line)),
             ..Cgroup::default()
         },
         cpuset.or(unified),
@@ -47,11 +63,8 @@ pub(crate) fn read_cgroup(root: &Root, memberships: &str) -> Cgroup {
     let Some(line) = place else {
         return cgroup;
     };
-    if line.path.split('/').any(|part| part == "..") {
-        cgroup.reason = Some(format!(
-            "cgroup {} is outside this cgroup namespace",
-            line.path
-        ));
+    if let Err(reason) = line.is_inside() {
+        cgroup.reason = Some(reason);
         return cgroup;
     }
     match effective(root, line) {
@@ -60,6 +73,49 @@ pub(crate) fn read_cgroup(root: &Root, memberships: &str) -> Cgroup {
         Err(reason) => cgroup.reason = Some(reason),
     }
     cgroup
+}
+
+impl MemoryCgroup {
+    /// The nearest at or above that accounts for memory by node.
+    fn find(root: &Root, line: &Line) -> Self {
+        const NAME: &str = "memory.numa_stat";
+        let version_1 = line.has("memory");
+        let own = |reason| Self {
+            path: line.path.to_owned(),
+            file: Err(reason),
+        };
+        if let Err(reason) = line.is_inside() {
+            return own(reason);
+        }
+        for base in line.mounts(root, "memory") {
+            for path in upwards(line.path) {
+                let file = base.join(path).join(NAME);
+                // Whoever may not look is told so by the reading.
+                if file.try_exists().unwrap_or(true) {
+                    return Self {
+                        path: format!("/{path}"),
+                        file: Ok((file, if version_1 { 1 } else { 2 })),
+                    };
+                }
+            }
+        }
+        own(if version_1 {
+            format!("no {NAME}: the kernel has no CONFIG_NUMA, or the hierarchy is not mounted")
+        } else {
+            format!(
+                "no {NAME}: it is there from Linux 5.9 on, where the memory controller is enabled"
+            )
+        })
+    }
+}
+
+/// A cgroup's path without slashes around it, and those above it; the hierarchy's root is empty.
+fn upwards(path: &str) -> impl Iterator<Item = &str> {
+    fn above<'a>(path: &&'a str) -> Option<&'a str> {
+        let above = path.rsplit_once('/').map_or("", |(above, _)| above);
+        (!path.is_empty()).then_some(above)
+    }
+    std::iter::successors(Some(path.trim_matches('/')), above)
 }
 
 /// CPUs and nodes, ascending.
@@ -76,9 +132,8 @@ fn effective(root: &Root, line: &Line) -> Result<Option<Cpuset>, String> {
     } else {
         ("cpuset.cpus.effective", "cpuset.mems.effective")
     };
-    for base in line.mounts(root) {
-        let mut path = line.path.trim_matches('/');
-        loop {
+    for base in line.mounts(root, "cpuset") {
+        for path in upwards(line.path) {
             let directory = base.join(path);
             let list = |name: &str| {
                 let file = directory.join(name);
@@ -92,10 +147,6 @@ fn effective(root: &Root, line: &Line) -> Result<Option<Cpuset>, String> {
             if let (Some(cpus), Some(mems)) = (list(cpus)?, list(mems)?) {
                 return Ok(Some(Cpuset { cpus, mems }));
             }
-            if path.is_empty() {
-                break;
-            }
-            path = path.rsplit_once('/').map_or("", |(above, _)| above);
         }
     }
     Ok(None)
@@ -119,13 +170,22 @@ impl<'a> Line<'a> {
         self.controllers.split(',').any(|name| name == controller)
     }
 
-    /// Where its hierarchy is mounted by custom.
-    fn mounts(&self, root: &Root) -> Vec<PathBuf> {
+    /// Whether its files can be where this cgroup namespace looks; why not.
+    fn is_inside(&self) -> Result<(), String> {
+        if self.path.split('/').any(|part| part == "..") {
+            let path = self.path;
+            return Err(format!("cgroup {path} is outside this cgroup namespace"));
+        }
+        Ok(())
+    }
+
+    /// Where its hierarchy is mounted by custom: of version 1 by this controller's name, or all of its controllers'.
+    fn mounts(&self, root: &Root, controller: &str) -> Vec<PathBuf> {
         if self.controllers.is_empty() {
             return vec![root.sys("fs/cgroup"), root.sys("fs/cgroup/unified")];
         }
         vec![
-            root.sys("fs/cgroup/cpuset"),
+            root.sys("fs/cgroup").join(controller),
             root.sys("fs/cgroup").join(self.controllers),
         ]
     }
@@ -206,5 +266,76 @@ mod tests {
         let cgroup = read_cgroup(&Fixture::new().root(), &memberships);
         assert_eq!(cgroup.path, Some(format!("/docker/{id}")));
         assert_eq!(cgroup.container.map(|c| c.id), Some(id));
+    }
+
+    fn memory(files: &[&str], memberships: &str) -> (String, Result<(String, u8), String>) {
+        let fixture = Fixture::new();
+        for file in files {
+            fixture.file(&format!("sys/fs/cgroup/{file}"), "");
+        }
+        let cgroup = read_cgroup(&fixture.root(), memberships);
+        let memory = cgroup.memory.unwrap();
+        let below = |file: PathBuf| {
+            let sys = fixture.root().sys("fs/cgroup");
+            file.strip_prefix(sys).unwrap().display().to_string()
+        };
+        let file = memory.file.map(|(file, version)| (below(file), version));
+        (memory.path, file)
+    }
+
+    #[test]
+    fn memory_is_charged_to_the_nearest_cgroup_that_accounts_for_it() {
+        for (files, memberships, path, file) in [
+            (
+                &["a/memory.numa_stat", "a/b/cgroup.procs"][..],
+                "0::/a/b\n",
+                "/a",
+                ("a/memory.numa_stat", 2),
+            ),
+            (
+                &["memory.numa_stat", "a/memory.numa_stat"],
+                "0::/a\n",
+                "/a",
+                ("a/memory.numa_stat", 2),
+            ),
+            (
+                &["memory.numa_stat"],
+                "0::/a\n",
+                "/",
+                ("memory.numa_stat", 2),
+            ),
+            // Version 1 has it in a hierarchy of its own, whatever the unified one says.
+            (
+                &["memory/m/memory.numa_stat", "unified/a/cgroup.procs"],
+                "4:memory:/m\n0::/a\n",
+                "/m",
+                ("memory/m/memory.numa_stat", 1),
+            ),
+            (
+                &["cpu,memory/m/memory.numa_stat"],
+                "4:cpu,memory:/m\n",
+                "/m",
+                ("cpu,memory/m/memory.numa_stat", 1),
+            ),
+        ] {
+            let want = (path.to_owned(), Ok((file.0.to_owned(), file.1)));
+            assert_eq!(memory(files, memberships), want, "{files:?}");
+        }
+    }
+
+    #[test]
+    fn where_nobody_accounts_for_memory_by_node_it_says_so() {
+        for (memberships, path, want) in [
+            ("0::/a\n", "/a", "Linux 5.9"),
+            ("0::/../a\n", "/../a", "namespace"),
+            ("4:memory:/m\n0::/\n", "/m", "CONFIG_NUMA"),
+        ] {
+            let (at, file) = memory(&[], memberships);
+            assert_eq!(at, path);
+            let reason = file.unwrap_err();
+            assert!(reason.contains(want), "{reason}");
+        }
+        let fixture = Fixture::new();
+        assert_eq!(read_cgroup(&fixture.root(), "").memory, None);
     }
 }

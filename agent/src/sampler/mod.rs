@@ -3,6 +3,7 @@
 //! Each tick it asks the scanner who is there, the kernel side what they did, and procfs what they are; the ledger and
 //! the model do the thinking. It blocks for a few milliseconds and so has a thread of its own ([`feed`]).
 
+mod cgroups;
 mod counting;
 mod coverage;
 mod devices;
@@ -37,6 +38,7 @@ use crate::probes::source::Source;
 use crate::selftest;
 use agent_ebpf::Tracked;
 use anyhow::{Context, Result};
+use cgroups::Cgroups;
 pub(crate) use counting::Refused;
 use counting::{Counting, all_under_balancing};
 use devices::Devices;
@@ -101,6 +103,7 @@ pub(crate) struct Sampler {
     ledger: Ledger,
     placements: Placements,
     devices: Devices,
+    cgroups: Cgroups,
     slots: Slots,
     signals: Vec<Signal>,
     /// By cookie: a pid that came back and its predecessor are two.
@@ -169,6 +172,7 @@ impl Sampler {
             scanner: Scanner::new(root.clone(), options.selection, own_pid(&root)),
             placements: Placements::start(root.clone(), options.keep_ended, find)?,
             devices: Devices::start(root.clone(), options.nvml),
+            cgroups: Cgroups::default(),
             host: read_host(&root)?,
             cpu_times: read_cpu_times(&root)?,
             account: coverage::Account::new(read_balancing(&root)?),
@@ -295,6 +299,8 @@ impl Sampler {
             ..read_self_cost(&self.root, &own)
         };
         processes.sort_by_key(|p| (p.pid, p.start_time));
+        let charged = self.watched.values().filter_map(Watched::memory_cgroup);
+        let cgroups = self.cgroups.of(&charged.collect(), &processes);
         Ok(Snapshot {
             schema_version: SCHEMA_VERSION,
             taken_at: Timestamp(SystemTime::now()),
@@ -304,6 +310,7 @@ impl Sampler {
             signals,
             coverage,
             processes,
+            cgroups,
             findings: Vec::new(),
             findings_cleared: Vec::new(),
         })
@@ -317,6 +324,7 @@ impl Sampler {
         self.placements.find_now();
         let busy = self.tick()?.topology;
         self.placements.settle();
+        self.cgroups.expire();
         let ended = std::mem::take(&mut self.ended);
         let mut snapshot = self.take()?;
         // The time since the tick above is too short for ticks of the kernel's clock.

@@ -1,6 +1,6 @@
 //! What a process and its threads may use: read with little, and not all of it on each tick.
 
-use crate::host::cgroup::read_cgroup;
+use crate::host::cgroup::{MemoryCgroup, read_cgroup};
 use crate::host::cpulist;
 use crate::host::placement::{is_available, read_policy};
 use crate::host::process::ProcessDir;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// How many ticks policy and cgroup are believed: the kernel walks the first mapping to tell the policy, and the cgroup is
 /// four files.
-const TICKS: u32 = 10;
+pub(super) const TICKS: u32 = 10;
 
 /// Threads of a process whose affinity and policy are asked in one tick, 9 and 10 µs each; all have their turn.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,7 @@ const STATUS: u64 = 8192;
 #[derive(Default)]
 pub(super) struct Known {
     placing: Placing,
+    memory_cgroup: Option<MemoryCgroup>,
     /// Ticks until policy and cgroup are read again.
     due: u32,
     /// Each thread that was asked.
@@ -97,6 +98,7 @@ impl Known {
                 self.placing.container = cgroup.container;
                 self.placing.cpuset_cpus = cgroup.cpus;
                 self.placing.cpuset_mems = cgroup.mems;
+                self.memory_cgroup = cgroup.memory;
                 reasons.extend(cgroup.reason);
             }
             Err(error) => reasons.push(error.to_string()),
@@ -132,6 +134,11 @@ impl Known {
     /// What is known.
     pub(super) fn placing(&self) -> &Placing {
         &self.placing
+    }
+
+    /// The cgroup that its memory is charged to.
+    pub(super) fn memory_cgroup(&self) -> Option<&MemoryCgroup> {
+        self.memory_cgroup.as_ref()
     }
 
     /// A thread's CPUs, where they aren't the process's.

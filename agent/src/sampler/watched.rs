@@ -2,6 +2,7 @@
 
 use crate::engines::rules::{self, Detected};
 use crate::engines::scan::Found;
+use crate::host::cgroup::MemoryCgroup;
 use crate::host::process::ProcessDir;
 use crate::host::root::Root;
 use crate::probes::assemble::Meaning;
@@ -124,6 +125,12 @@ impl Watched {
     /// Resident set, bytes, while it lives.
     pub(super) fn resident_bytes(&self) -> Option<u64> {
         self.resident_bytes.filter(|_| !self.ended)
+    }
+
+    /// Its pid and the cgroup that its memory is charged to, while it lives.
+    pub(super) fn memory_cgroup(&self) -> Option<(u32, &MemoryCgroup)> {
+        let cgroup = self.known.memory_cgroup().filter(|_| !self.ended)?;
+        Some((self.pid, cgroup))
     }
 
     /// Whether it has ended, and all of its threads.

@@ -151,7 +151,7 @@ fn node_line(topology: &Topology, node: &Node, paint: Paint) -> String {
     let name = paint.node(topology, Some(node.id), &format!("node {}", node.id));
     let cpus = match node.cpus.as_slice() {
         [] => "no CPUs".to_owned(),
-        cpus => format!("CPUs {}", model::list::format(cpus)),
+        cpus => model::list::cpus(cpus),
     };
     let memory = match (node.memory_total_bytes, node.memory_free_bytes) {
         (Some(0), _) => "no memory".to_owned(),

@@ -18,7 +18,9 @@ use std::borrow::Cow;
 pub const NODE_ID: &str = "numawatch.node.id";
 /// [`NODE_ID`] of a device whose node nobody tells: it is not node 0.
 pub const NODE_UNKNOWN: &str = "unknown";
-/// What memory is: `anonymous`, `file`, `shared` or `huge`.
+/// A cgroup's path below its hierarchy's root.
+pub const CGROUP_PATH: &str = "numawatch.cgroup.path";
+/// What memory is: `anonymous`, `file`, `shared` or `huge`; of a cgroup others too.
 pub const MEMORY_KIND: &str = "numawatch.memory.kind";
 /// A memory policy in numactl's words: `bind:1`.
 pub const MEMORY_POLICY: &str = "numawatch.memory.policy";
@@ -55,8 +57,8 @@ pub const LOCALITY_UNKNOWN: &str = "unknown";
 /// One metric: what it is called, what it means, and how it is read from a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// Dotted name; `numawatch.process.*` has a point a process, `numawatch.host.*` and `numawatch.agent.*` one of the machine
-    /// and of the agent itself.
+    /// Dotted name; `numawatch.process.*` has a point a process, `numawatch.cgroup.*` points of each of their
+    /// cgroups, `numawatch.host.*` and `numawatch.agent.*` one of the machine and of the agent itself.
     pub name: &'static str,
     /// UCUM: a base unit (`s`, `By`, `1`), or what is counted in braces (`{page}`).
     pub unit: &'static str,

@@ -1,10 +1,11 @@
 //! How metrics are read from a snapshot: a point for each attribute's value, and none for what isn't known.
 
 use super::{
-    AttributeValue, DEVICE_SOURCE, FINDING_ID, FINDING_SEVERITY, HW_ID, HW_NAME, HW_TYPE,
-    HW_VENDOR, LOCALITY, LOCALITY_UNKNOWN, MEMORY_CLASS, MEMORY_KIND, MEMORY_POLICY, NODE_ID,
-    NODE_UNKNOWN, Point, REMOTE_SHARE_SIGNAL, VERDICT, Value,
+    AttributeValue, CGROUP_PATH, DEVICE_SOURCE, FINDING_ID, FINDING_SEVERITY, HW_ID, HW_NAME,
+    HW_TYPE, HW_VENDOR, LOCALITY, LOCALITY_UNKNOWN, MEMORY_CLASS, MEMORY_KIND, MEMORY_POLICY,
+    NODE_ID, NODE_UNKNOWN, Point, REMOTE_SHARE_SIGNAL, VERDICT, Value,
 };
+use crate::cgroup::Cgroup;
 use crate::devices::DeviceKind;
 use crate::finding::{Cleared, Finding, Severity};
 use crate::locality::Locality;
@@ -53,6 +54,21 @@ pub(super) fn by_kind(placement: &Placement) -> Vec<Point> {
         by_word_and_node(MEMORY_KIND, kind.as_str(), numbers)
     };
     kinds.flat_map(of_kind).collect()
+}
+
+/// Of each cgroup whose memory is known.
+pub(super) fn cgroups(cgroups: &[Cgroup]) -> Vec<Point> {
+    let mut points = Vec::new();
+    for cgroup in cgroups {
+        for (kind, numbers) in cgroup.memory_by_kind.iter().flatten() {
+            for mut point in by_word_and_node(MEMORY_KIND, kind.as_str(), numbers) {
+                let path = text(cgroup.path.clone());
+                point.attributes.insert(0, (CGROUP_PATH, path));
+                points.push(point);
+            }
+        }
+    }
+    points
 }
 
 fn by_word_and_node(name: &'static str, word: &'static str, numbers: &ByNode) -> Vec<Point> {

@@ -120,10 +120,10 @@ fn workers(subject: &Subject<'_>) -> Option<Finding> {
         .collect();
     let (first, cpus) = strays.first()?;
     let summary = format!(
-        "{} of its threads may run outside of the nodes that the process may: {} on CPUs {}",
+        "{} of its threads may run outside of the nodes that the process may: {} on {}",
         strays.len(),
         first.name,
-        list::format(cpus)
+        list::cpus(cpus)
     );
     Some(
         subject

@@ -65,6 +65,7 @@ fn the_document_has_every_promised_name(guest: &Guest) {
             "/signals/0/mechanism",
             "/signals/0/target",
             "/signals/0/reason",
+            "/cgroups",
             "/coverage",
         ],
     );

@@ -10,6 +10,7 @@ use super::text;
 use super::theme::Theme;
 use super::threads;
 use crate::app::{App, Nodes, Pair, Row, Tone, format, gpus, sentence, word};
+use model::list;
 use model::process::{ByNode, MemoryKind, Process, TouchCounter};
 use model::signal::SignalName;
 use model::topology::NodeId;
@@ -74,9 +75,9 @@ impl Page<'_> {
         lines.extend(self.field("model", &known(&process.model), Tone::Plain));
         lines.extend(self.field("command", &text::clean(&process.command), Tone::Plain));
         let placed = format!(
-            "policy {}, may run on CPUs {}, resident {}",
+            "policy {}, may run on {}, resident {}",
             known(&process.policy),
-            known(&process.cpus_allowed),
+            list::counted("CPU", &known(&process.cpus_allowed)),
             format::or_dash(process.resident_bytes, format::bytes),
         );
         lines.extend(self.field("placed", &placed, Tone::Plain));
@@ -88,6 +89,11 @@ impl Page<'_> {
         lines.extend(self.field("allowed", &allowed, Tone::Plain));
         let container = placing::container(&process.placing);
         lines.extend(self.field("container", &container, Tone::Plain));
+        let charged = model::cgroup::of(&self.pair.now.cgroups, process.pid);
+        if let Some(cgroup) = charged.filter(|_| process.alive) {
+            let cgroup = placing::cgroup(cgroup);
+            lines.extend(self.field("cgroup", &cgroup, Tone::Plain));
+        }
         if let Some(hidden) = placing::hidden(&self.pair.now.host) {
             lines.extend(self.field("machine", &hidden, Tone::Warn));
         }

@@ -1,21 +1,24 @@
-//! What a process may use, in words: its nodes, its cgroup's bounds, its container.
+//! What a process may use, in words: its nodes, its cgroup's bounds and memory, its container.
 
 use super::text;
 use crate::app::format;
+use model::cgroup::{Cgroup, CgroupMemoryKind};
 use model::list;
 use model::policy::Placing;
-use model::process::Thread;
+use model::process::{ByNode, Thread};
 use model::snapshot::Host;
 use std::fmt::Write as _;
 
 /// Nodes that its memory may come from, and the cpuset around it.
 pub(crate) fn allowed(placing: &Placing, threads: &[Thread]) -> String {
-    let numbers = |list: &Option<Vec<u32>>| format::or_dash(list.as_deref(), list::format);
+    let numbers = |noun, list: &Option<Vec<u32>>| {
+        list::counted(noun, &format::or_dash(list.as_deref(), list::format))
+    };
     let mut said = format!(
-        "memory of nodes {}; cpuset: CPUs {}, nodes {}",
-        numbers(&placing.mems_allowed),
-        numbers(&placing.cpuset_cpus),
-        numbers(&placing.cpuset_mems),
+        "memory of {}; cpuset: {}, {}",
+        numbers("node", &placing.mems_allowed),
+        numbers("CPU", &placing.cpuset_cpus),
+        numbers("node", &placing.cpuset_mems),
     );
     let own = threads
         .iter()
@@ -51,6 +54,54 @@ pub(crate) fn container(placing: &Placing) -> String {
     said
 }
 
+/// Memory that its cgroup is charged for, by kind and node, and what of it the watched processes have alone.
+pub(crate) fn cgroup(cgroup: &Cgroup) -> String {
+    let mut said = format!("{}: ", text::clean(&cgroup.path));
+    match &cgroup.memory_by_kind {
+        Some(kinds) => {
+            let held = kinds.iter().filter(|(_, n)| n.values().any(|b| *b > 0));
+            let held: Vec<String> = held
+                .map(|(kind, nodes)| format!("{} {}", short(*kind), by_node(nodes, "")))
+                .collect();
+            said.push_str(&if held.is_empty() {
+                "nothing".to_owned()
+            } else {
+                held.join(", ")
+            });
+        }
+        None => said.push_str(format::NO_SIGNAL),
+    }
+    if let Some(reason) = &cgroup.reason {
+        let _ = write!(said, " ({})", text::clean(reason));
+    }
+    let processes = format::plural(cgroup.pids.len(), "process", "processes");
+    let _ = write!(said, "; private anon of {processes} in it ");
+    match &cgroup.private_by_node_bytes {
+        Some(nodes) => said.push_str(&by_node(nodes, "~")),
+        None => said.push_str(format::NO_SIGNAL),
+    }
+    said
+}
+
+/// `0: 1.0 GiB 1: 0 B`, with a mark where the numbers are a sample's.
+fn by_node(nodes: &ByNode, mark: &str) -> String {
+    let nodes: Vec<String> = nodes
+        .iter()
+        .map(|(node, bytes)| format!("{node}: {mark}{}", format::bytes(*bytes)))
+        .collect();
+    nodes.join(" ")
+}
+
+/// As the page names the kinds of the process's own memory.
+fn short(kind: CgroupMemoryKind) -> &'static str {
+    match kind {
+        CgroupMemoryKind::Anonymous => "anon",
+        CgroupMemoryKind::AnonymousAndShared => "anon and shared",
+        CgroupMemoryKind::Unevictable => "locked",
+        told => told.as_str(),
+    }
+}
+
 /// That the nodes shown may not be all.
 pub(crate) fn hidden(host: &Host) -> Option<String> {
     let hypervisor = host.hypervisor.as_deref()?;
@@ -66,6 +117,7 @@ pub(crate) fn hidden(host: &Host) -> Option<String> {
 mod tests {
     use super::*;
     use model::policy::Container;
+    use std::collections::BTreeMap;
 
     fn thread(tid: u32, cpus_allowed: Option<Vec<u32>>) -> Thread {
         Thread {
@@ -112,6 +164,34 @@ mod tests {
             ..Placing::default()
         };
         assert_eq!(container(&host), "none; cgroup /user.slice");
+    }
+
+    #[test]
+    fn a_cgroup_s_memory_stands_beside_what_its_processes_have_alone() {
+        let nodes = |a, b| ByNode::from([(0, a), (1, b)]);
+        let mut known = Cgroup {
+            path: "/llm".to_owned(),
+            pids: vec![7, 8],
+            memory_by_kind: Some(BTreeMap::from([
+                (CgroupMemoryKind::Anonymous, nodes(3 << 30, 0)),
+                (CgroupMemoryKind::File, nodes(0, 1 << 20)),
+                (CgroupMemoryKind::Shared, nodes(0, 0)),
+            ])),
+            private_by_node_bytes: Some(nodes(2 << 30, 0)),
+            ..Cgroup::default()
+        };
+        assert_eq!(
+            cgroup(&known),
+            "/llm: anon 0: 3.0 GiB 1: 0 B, file 0: 0 B 1: 1.0 MiB; \
+             private anon of 2 processes in it 0: ~2.0 GiB 1: ~0 B"
+        );
+        known.memory_by_kind = None;
+        known.reason = Some("no memory.numa_stat".to_owned());
+        known.private_by_node_bytes = None;
+        assert_eq!(
+            cgroup(&known),
+            "/llm: - (no memory.numa_stat); private anon of 2 processes in it -"
+        );
     }
 
     #[test]

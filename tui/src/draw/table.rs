@@ -88,7 +88,7 @@ fn title(app: &App, picture: &Picture<'_>) -> String {
     title
 }
 
-/// `, 3 fail, 1 warn: f`; nothing where nothing is wrong.
+/// `, findings: 3 fail, 1 warn (f)`: findings are counted, not processes. Nothing where nothing is wrong.
 fn findings(snapshot: &Snapshot) -> String {
     let all = snapshot.all_findings();
     let count = |severity| all.iter().filter(|f| f.severity == severity).count();
@@ -100,7 +100,7 @@ fn findings(snapshot: &Snapshot) -> String {
         .collect();
     match parts.len() {
         0 => String::new(),
-        _ => format!(", {}: f", parts.join(", ")),
+        _ => format!(", findings: {} (f)", parts.join(", ")),
     }
 }
 

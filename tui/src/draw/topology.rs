@@ -77,7 +77,7 @@ impl Page<'_> {
         };
         let cpus = match node.cpus.as_slice() {
             [] => "no CPUs".to_owned(),
-            cpus => format!("CPUs {}", list::format(cpus)),
+            cpus => list::cpus(cpus),
         };
         let memory = match (node.memory_total_bytes, node.memory_free_bytes) {
             (Some(0), _) => "no memory".to_owned(),

@@ -130,6 +130,7 @@ pub(super) fn snapshot(processes: Vec<Process>) -> Snapshot {
         signals: Vec::new(),
         coverage: Coverage::default(),
         processes,
+        cgroups: Vec::new(),
         findings: Vec::new(),
         findings_cleared: Vec::new(),
     }

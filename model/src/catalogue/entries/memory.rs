@@ -1,13 +1,14 @@
-//! A process's memory: where it lies, and what of it can't move.
+//! Memory of a process and of its cgroup: where it lies, and what of it can't move.
 
 use super::node;
-use crate::catalogue::points::{by_class, by_kind, by_node, one};
+use crate::catalogue::points::{by_class, by_kind, by_node, cgroups, one};
 use crate::catalogue::{
-    Attribute, Getter, Instrument, MEMORY_CLASS, MEMORY_KIND, Metric, Number, Stability, Value,
+    Attribute, CGROUP_PATH, Getter, Instrument, MEMORY_CLASS, MEMORY_KIND, Metric, Number,
+    Stability, Value,
 };
 
 /// In the order in which documents list them.
-pub(super) const METRICS: [Metric; 10] = [
+pub(super) const METRICS: [Metric; 11] = [
     Metric {
         name: "numawatch.process.memory.usage",
         unit: "By",
@@ -148,5 +149,35 @@ pub(super) const METRICS: [Metric; 10] = [
             let pages = process.driver_allocated_pages.by_node.as_ref();
             by_node(pages, Value::Integer)
         }),
+    },
+    Metric {
+        name: "numawatch.cgroup.memory.usage",
+        unit: "By",
+        instrument: Instrument::UpDownCounter,
+        number: Number::Integer,
+        description: "Memory on a node that a cgroup of tracked processes and the cgroups below it are charged for \
+                      (`memory.numa_stat`), each page once. Cgroups within one another are not to be summed.",
+        attributes: &[
+            Attribute {
+                name: CGROUP_PATH,
+                values: &[],
+                description: "the cgroup's path; of v1 in the hierarchy with the memory controller",
+            },
+            Attribute {
+                name: MEMORY_KIND,
+                values: &[
+                    "anonymous",
+                    "file",
+                    "shared",
+                    "kernel",
+                    "anonymous_and_shared",
+                    "unevictable",
+                ],
+                description: "`kernel` is slabs, stacks and page tables; v1 tells the last two and `file` only",
+            },
+            node("the node that holds the memory"),
+        ],
+        stability: Stability::Development,
+        getter: Getter::Host(|snapshot| cgroups(&snapshot.cgroups)),
     },
 ];

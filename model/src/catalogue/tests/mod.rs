@@ -3,6 +3,7 @@
 mod points;
 
 use super::*;
+use crate::cgroup::{Cgroup, CgroupMemoryKind};
 use crate::devices::tests::device;
 use crate::devices::{Device, DeviceKind, DeviceUse, DeviceUseSource};
 use crate::finding::{Cleared, Confidence, Finding, Severity};
@@ -196,9 +197,28 @@ fn snapshot(processes: Vec<Process>) -> Snapshot {
         signals: Vec::new(),
         coverage: Coverage::default(),
         processes,
+        cgroups: Vec::new(),
         findings: Vec::new(),
         findings_cleared: Vec::new(),
     }
+}
+
+/// One that is known on both versions' kinds, and one that isn't.
+fn cgroups() -> Vec<Cgroup> {
+    let known = |path: &str, kind| Cgroup {
+        path: path.to_owned(),
+        memory_by_kind: Some(BTreeMap::from([(kind, ByNode::from([(0, 4096), (8, 0)]))])),
+        ..Cgroup::default()
+    };
+    vec![
+        Cgroup {
+            path: "/".to_owned(),
+            reason: Some("no memory.numa_stat".to_owned()),
+            ..Cgroup::default()
+        },
+        known("/a", CgroupMemoryKind::Kernel),
+        known("/b", CgroupMemoryKind::AnonymousAndShared),
+    ]
 }
 
 fn points(name: &str, process: Process) -> Vec<Point> {
@@ -231,6 +251,7 @@ fn a_known_zero_is_a_point() {
 fn every_point_has_the_documented_attributes_values_and_number() {
     let mut snapshot = snapshot(vec![known_process()]);
     snapshot.topology = topology();
+    snapshot.cgroups = cgroups();
     snapshot.host.agent = AgentCost {
         pid: 1,
         cpu_time_ns: Some(1),

@@ -265,3 +265,20 @@ fn words_are_those_of_the_document() {
         assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.as_str());
     }
 }
+
+#[test]
+fn a_cgroup_has_a_point_a_kind_and_node_where_it_is_known() {
+    let mut snapshot = snapshot(Vec::new());
+    snapshot.cgroups = cgroups();
+    let points = metric("numawatch.cgroup.memory.usage")
+        .unwrap()
+        .points(&snapshot, []);
+    assert_eq!(
+        by(CGROUP_PATH, &points),
+        integers(&[("/a", 4096), ("/a", 0), ("/b", 4096), ("/b", 0)])
+    );
+    assert_eq!(
+        by(MEMORY_KIND, &points[1..3]),
+        integers(&[("kernel", 0), ("anonymous_and_shared", 4096)])
+    );
+}

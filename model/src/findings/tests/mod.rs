@@ -118,6 +118,7 @@ pub(crate) fn snapshot(seconds: u64, processes: Vec<Process>) -> Snapshot {
         signals: SignalName::ALL.map(attached).to_vec(),
         coverage: Coverage::default(),
         processes,
+        cgroups: Vec::new(),
         findings: Vec::new(),
         findings_cleared: Vec::new(),
     }

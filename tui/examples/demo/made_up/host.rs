@@ -102,8 +102,8 @@ pub(super) fn devices_used(gpus: &[usize]) -> Vec<DeviceUse> {
     gpus.iter().map(used).collect()
 }
 
-/// The signals of a host that refuses some programs, with or without balancing.
-pub(super) fn signals(balancing: bool) -> Vec<Signal> {
+/// The signals of a host that refuses some programs, with or without balancing and GPUs.
+pub(super) fn signals(balancing: bool, gpus: bool) -> Vec<Signal> {
     let attached = |name, mechanism, target: &str| Signal {
         name,
         state: SignalState::Attached,
@@ -126,6 +126,11 @@ pub(super) fn signals(balancing: bool) -> Vec<Signal> {
                 ..attached(name, Mechanism::TpBtf, "page_fault_user")
             },
             SignalName::Pin => attached(name, Mechanism::Fentry, "gup_fast_fallback"),
+            SignalName::DriverAlloc if gpus => attached(
+                name,
+                Mechanism::Fentry,
+                "security_file_ioctl, security_mmap_file, mm_page_alloc",
+            ),
             SignalName::DriverAlloc => {
                 Signal::unavailable(name, "no GPU or RDMA device on this host")
             }

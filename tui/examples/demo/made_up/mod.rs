@@ -14,7 +14,7 @@ use model::snapshot::{
 use model::thresholds::Thresholds;
 use model::time::Timestamp;
 use model::topology::{Node, NodeId, Topology};
-use process::{Habits, process, unknown};
+use process::{Habits, cgroup, process, unknown};
 use std::time::{Duration, UNIX_EPOCH};
 
 const GIB: u64 = 1 << 30;
@@ -102,7 +102,7 @@ fn counted(
             devices: devices(nodes),
             ..Topology::default()
         },
-        signals: signals(balancing),
+        signals: signals(balancing, !devices(nodes).is_empty()),
         coverage: Coverage {
             host: BalancingCounters {
                 hint_faults: balancing.then_some(tick * 400),
@@ -115,6 +115,7 @@ fn counted(
                 migrated_pages: balancing.then_some(tick * 2212),
             },
         },
+        cgroups: vec![cgroup(&processes)],
         processes,
         findings: Vec::new(),
         findings_cleared: Vec::new(),
@@ -263,6 +264,7 @@ pub(crate) fn nothing_known() -> Snapshot {
     for process in &mut snapshot.processes {
         *process = unknown(process);
     }
+    snapshot.cgroups.clear();
     snapshot.findings.clear();
     Judge::default().judge(&mut snapshot);
     snapshot

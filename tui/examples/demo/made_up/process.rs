@@ -2,6 +2,7 @@
 
 use super::host::devices_used;
 use super::{GIB, SECOND, at, id, wander};
+use model::cgroup::{Cgroup, CgroupMemoryKind};
 use model::mapping::MemoryClass;
 use model::policy::{Placing, Policy};
 use model::process::{
@@ -120,7 +121,7 @@ pub(super) fn process(habits: &Habits, tick: u64) -> Process {
         scan_time_ns: habits.hint.then_some(seconds * 4_000_000),
         scan_cpu_time_ns: habits.hint.then_some(seconds * 3_600_000),
         pinned: Pinned::default(),
-        driver_allocated_pages: NodePages::default(),
+        driver_allocated_pages: driver_allocated(habits),
         placement: placement(&memory, anonymous, files, tick),
         resident_bytes: Some(memory.values().sum()),
         policy: habits.policy.map(str::to_owned),
@@ -134,6 +135,45 @@ pub(super) fn process(habits: &Habits, tick: u64) -> Process {
         devices: devices_used(&habits.gpus),
         devices_reason: None,
         threads: threads(habits, &cpu),
+    }
+}
+
+/// Where all of them run.
+const CGROUP: &str = "/system.slice/inference.service";
+
+/// Their cgroup: it has the page cache once, and a little that isn't theirs.
+pub(super) fn cgroup(processes: &[Process]) -> Cgroup {
+    let private = model::cgroup::private_by_node(processes);
+    let files = processes.iter().filter_map(|p| {
+        let kinds = p.placement.by_kind.as_ref()?;
+        kinds.get(&MemoryKind::File).cloned()
+    });
+    let anonymous = private.iter().flatten().map(|(n, b)| (*n, b + GIB / 8));
+    let files = files.max_by_key(|nodes| nodes.values().sum::<u64>());
+    Cgroup {
+        path: CGROUP.to_owned(),
+        pids: processes.iter().map(|p| p.pid).collect(),
+        memory_by_kind: Some(BTreeMap::from([
+            (CgroupMemoryKind::Anonymous, anonymous.collect()),
+            (CgroupMemoryKind::File, files.unwrap_or_default()),
+        ])),
+        source: Some("memory.numa_stat of cgroup v2".to_owned()),
+        reason: None,
+        private_by_node_bytes: private.ok(),
+        private_reason: None,
+    }
+}
+
+/// Page tables and queues of its GPUs, on their nodes.
+fn driver_allocated(habits: &Habits) -> NodePages {
+    const OF_A_GPU: u64 = 6_144;
+    let mut by_node = ByNode::new();
+    for node in devices_used(&habits.gpus).iter().filter_map(|gpu| gpu.node) {
+        *by_node.entry(node).or_default() += OF_A_GPU;
+    }
+    NodePages {
+        pages: Some(by_node.values().sum()),
+        by_node: Some(by_node),
     }
 }
 
@@ -152,7 +192,7 @@ fn placing(habits: &Habits) -> Placing {
         policy,
         cpus_allowed: Some(cpus(habits)),
         mems_allowed: Some((0..id(habits.cpus.len())).collect()),
-        cgroup: Some("/system.slice/inference.service".to_owned()),
+        cgroup: Some(CGROUP.to_owned()),
         ..Placing::default()
     }
 }

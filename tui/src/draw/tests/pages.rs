@@ -60,6 +60,20 @@ fn the_detail_says_what_memory_holds_where_and_how_sure_that_is() {
 }
 
 #[test]
+fn the_detail_has_its_cgroup_s_memory_beside_what_the_processes_have_alone() {
+    let size = (160, 60);
+    let mut app = two_nodes(size);
+    press(&mut app, Key::Enter);
+    let lines = plain(&mut app, size);
+    for text in [
+        "  cgroup    /system.slice/inference.service: anon 0: 150 GiB 1: 48.7 GiB, file 0: 21.5 GiB 1: 14.0 GiB; private",
+        "anon of 4 processes in it 0: ~150 GiB 1: ~48.6",
+    ] {
+        assert!(has(&lines, text), "{text}: {lines:#?}");
+    }
+}
+
+#[test]
 fn all_findings_are_on_one_page_with_what_to_type() {
     for size in SIZES {
         let mut app = two_nodes(size);
@@ -77,7 +91,6 @@ fn all_findings_are_on_one_page_with_what_to_type() {
             "        type    migratepages 48122 0 1",
             "── 51007 llama.cpp server, remote ─",
             "  WARN  threads-wander",
-            "  INFO  pinning-buys-little",
             "── no finding ─",
             "  912 - python3, unknown: too few hint touches",
         ] {

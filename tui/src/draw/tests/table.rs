@@ -124,7 +124,10 @@ fn a_wide_table_says_the_first_finding_and_how_many_more_there_are() {
         let row = lines.iter().find(|l| l.contains("▸   48122")).unwrap();
         let said = row.ends_with("remote  memory-away-from-gpu +2");
         assert_eq!(said, want, "{size:?}: {row}");
-        assert!(has(&lines, ", 3 fail, 1 warn: f ─"), "{size:?}: {lines:#?}");
+        assert!(
+            has(&lines, ", findings: 3 fail, 1 warn (f) ─"),
+            "{size:?}: {lines:#?}"
+        );
     }
     let size = (240, 50);
     let lines = plain(&mut two_nodes(size), size);
