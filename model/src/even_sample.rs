@@ -165,7 +165,7 @@ mod tests {
             sample.draw(30, &mut random);
             assert_eq!(sample.drawn().len(), 30);
             for item in sample.drawn() {
-                times[*item as usize] += 1;
+                times[usize::try_from(*item).unwrap()] += 1;
             }
         }
         for n in times {

@@ -33,6 +33,12 @@ impl Finding {
             let same = p.pid != subject.pid() && other.server().pid == server.pid;
             same && other.device_home().is_some_and(|h| h.nodes != home.nodes)
         };
+        let is_worker = server.rank.is_some() || server.role.as_deref() == Some("worker");
+        if is_worker && server.pid == subject.pid() {
+            return self.hint(format!(
+                "it is a worker whose server isn't watched: start that anew by numawatch launch {target}; with --dry-run it prints the engine's own flags"
+            ));
+        }
         let stopped = format!("   # once {} has stopped", server.pid);
         if subject.view.now.processes.iter().any(|p| is_apart(&p)) {
             self.advise(format!(

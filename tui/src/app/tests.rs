@@ -155,12 +155,12 @@ fn the_filter_narrows_as_it_is_typed_and_escape_drops_it() {
     let mut app = with(made_up::two_nodes(1));
     press(&mut app, &[Key::Char('/')]);
     typed(&mut app, "vllm");
-    assert_eq!(app.rows.len(), 2);
+    assert_eq!(app.rows.len(), 3);
     press(&mut app, &[Key::Enter]);
     assert!(!app.filtering);
     assert_eq!(app.filter, "vllm", "Enter keeps it");
     press(&mut app, &[Key::Esc]);
-    assert_eq!(app.rows.len(), 4, "Esc at the table drops it");
+    assert_eq!(app.rows.len(), 5, "Esc at the table drops it");
     press(&mut app, &[Key::Char('/')]);
     typed(&mut app, "nobody");
     assert!(app.rows.is_empty());

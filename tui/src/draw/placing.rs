@@ -20,13 +20,18 @@ pub(crate) fn allowed(placing: &Placing, threads: &[Thread]) -> String {
         numbers("CPU", &placing.cpuset_cpus),
         numbers("node", &placing.cpuset_mems),
     );
-    let own = threads
+    let cpus = threads
         .iter()
-        .filter(|thread| thread.cpus_allowed.is_some())
-        .count();
-    if own > 0 {
-        let threads = format::plural(own, "thread", "threads");
-        let _ = write!(said, "; {threads} with other CPUs");
+        .filter(|thread| thread.cpus_allowed.is_some());
+    let policies = threads.iter().filter(|thread| thread.policy.is_some());
+    for (own, what) in [
+        (cpus.count(), "other CPUs"),
+        (policies.count(), "another memory policy"),
+    ] {
+        if own > 0 {
+            let threads = format::plural(own, "thread", "threads");
+            let _ = write!(said, "; {threads} with {what}");
+        }
     }
     if let Some(reason) = &placing.reason {
         let _ = write!(said, " ({})", text::clean(reason));
@@ -116,7 +121,7 @@ pub(crate) fn hidden(host: &Host) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::policy::Container;
+    use model::policy::{Container, Policy};
     use std::collections::BTreeMap;
 
     fn thread(tid: u32, cpus_allowed: Option<Vec<u32>>) -> Thread {
@@ -138,10 +143,15 @@ mod tests {
             cpuset_cpus: Some(vec![0, 1, 2, 8]),
             ..Placing::default()
         };
-        let threads = [thread(1, None), thread(2, Some(vec![4]))];
+        let default = Thread {
+            policy: Policy::parse("default "),
+            ..thread(3, None)
+        };
+        let threads = [thread(1, None), thread(2, Some(vec![4])), default];
         assert_eq!(
             allowed(&known, &threads),
-            "memory of nodes 0-1; cpuset: CPUs 0-2,8, nodes -; 1 thread with other CPUs"
+            "memory of nodes 0-1; cpuset: CPUs 0-2,8, nodes -; 1 thread with other CPUs; \
+             1 thread with another memory policy"
         );
     }
 

@@ -80,6 +80,13 @@ fn a_device_of_a_node_that_cannot_be_read_is_no_place_to_be() {
 }
 
 #[test]
+fn a_worker_without_its_server_is_not_started_by_its_own_command() {
+    let found = where_bound_wrongly(|p| p.rank = Some(1));
+    assert_eq!(found.advice, Vec::<String>::new());
+    assert!(found.hints[0].contains("whose server isn't watched"));
+}
+
+#[test]
 fn a_worker_is_started_anew_by_its_server() {
     let server = || Process {
         pid: 41,

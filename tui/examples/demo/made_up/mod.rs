@@ -145,6 +145,13 @@ fn vllm(pid: u32, rank: u32) -> Habits {
 pub(crate) fn two_nodes(tick: u64) -> Snapshot {
     let habits = [
         Habits {
+            role: Some("api-server"),
+            rank: None,
+            cpus: vec![0.9, 0.2],
+            memory: vec![1.6, 0.3],
+            ..vllm(4711, 0)
+        },
+        Habits {
             cpus: vec![8.2, 0.1],
             memory: vec![57.5, 3.7],
             share: Some(0.03),

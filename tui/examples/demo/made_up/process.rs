@@ -72,7 +72,12 @@ pub(super) fn process(habits: &Habits, tick: u64) -> Process {
         pid: habits.pid,
         start_time: u64::from(habits.pid) * 7,
         tracked_since: at(0),
-        parent_pid: Some(4711),
+        // Workers have their server.
+        parent_pid: Some(if habits.role == Some("worker") {
+            4711
+        } else {
+            1
+        }),
         name: habits.name.to_owned(),
         executable: None,
         command: format!(

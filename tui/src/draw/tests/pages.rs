@@ -66,8 +66,8 @@ fn the_detail_has_its_cgroup_s_memory_beside_what_the_processes_have_alone() {
     press(&mut app, Key::Enter);
     let lines = plain(&mut app, size);
     for text in [
-        "  cgroup    /system.slice/inference.service: anon 0: 150 GiB 1: 48.7 GiB, file 0: 21.5 GiB 1: 14.0 GiB; private",
-        "anon of 4 processes in it 0: ~150 GiB 1: ~48.6",
+        "  cgroup    /system.slice/inference.service: anon 0: 151 GiB 1: 48.9 GiB, file 0: 21.5 GiB 1: 14.0 GiB; private",
+        "anon of 5 processes in it 0: ~151 GiB 1: ~48.8",
     ] {
         assert!(has(&lines, text), "{text}: {lines:#?}");
     }
@@ -87,7 +87,7 @@ fn all_findings_are_on_one_page_with_what_to_type() {
         assert_eq!(first[3], "  FAIL  memory-away-from-gpu");
         let seen = whole(&mut app, size);
         for text in [
-            "        type    numawatch launch --gpu 4 --",
+            "        type    numawatch launch --gpu 4 --dry-run",
             "        type    migratepages 48122 0 1",
             "── 51007 llama.cpp server, remote ─",
             "  WARN  threads-wander",
