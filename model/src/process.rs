@@ -33,6 +33,9 @@ pub struct Process {
     pub executable: Option<String>,
     /// The command line as a shell takes it, with quotes where an argument needs them.
     pub command: String,
+    /// Its user, where that isn't the one who watches.
+    #[serde(default)]
+    pub other_uid: Option<u32>,
     /// `vllm`, `sglang`, `llama.cpp`, …; `None` when no rule knows it.
     pub engine: Option<String>,
     /// What it does in the engine: `api-server`, `engine-core`, `worker`, `server`, …

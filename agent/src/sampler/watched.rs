@@ -33,6 +33,7 @@ pub(super) struct Watched {
     detected: Option<Detected>,
     parent_pid: Option<u32>,
     resident_bytes: Option<u64>,
+    other_uid: Option<u32>,
     cpus_allowed: Option<String>,
     /// What procfs tells of it; what was made is the probes'.
     pinned: Pinned,
@@ -97,6 +98,7 @@ impl Watched {
             detected: None,
             parent_pid: None,
             resident_bytes: None,
+            other_uid: None,
             cpus_allowed: None,
             pinned: Pinned::default(),
             known: placing::Known::default(),
@@ -196,6 +198,9 @@ impl Watched {
         self.resident_bytes = dir.resident_bytes()?;
         let status = dir.status()?;
         self.cpus_allowed.clone_from(&status.cpus_allowed);
+        // SAFETY: it takes nothing and can't fail.
+        let own = unsafe { libc::getuid() };
+        self.other_uid = status.uid.filter(|uid| *uid != own);
         self.pinned.bytes = status.pinned_bytes;
         self.pinned.locked_bytes = status.locked_bytes;
         let unread = status.pinned_bytes.and(status.locked_bytes).is_none();
@@ -289,6 +294,7 @@ impl Watched {
             name: self.name.clone(),
             executable: self.executable.clone(),
             command: self.command.clone(),
+            other_uid: self.other_uid,
             engine: detected.map(|d| d.engine.clone()),
             role: detected.map(|d| d.role.clone()),
             rank: detected.and_then(|d| d.rank),

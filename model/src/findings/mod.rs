@@ -72,29 +72,45 @@ pub fn findings(view: &View<'_>) -> Vec<Finding> {
         .flat_map(|process| of_process(&Subject::new(view, process)))
         .collect();
     all.extend(machine::findings(view));
-    drop_contradicted(&mut all);
+    drop_contradicted(view, &mut all);
     all.sort_by(Finding::order);
     all
 }
 
-/// Findings whose advice another finding on the same process speaks against.
-const CONTRADICTED: [(&str, &[&str]); 2] = [
+/// Findings whose advice others on the same process speak against. Where a GPU says where it belongs all of them say that.
+const CONTRADICTED: [(&str, &[&str]); 3] = [
+    // Bound where it is, it would share that node for good, or be away from its memory.
+    (
+        "policy-is-a-hint",
+        &["replicas-share-a-node", "threads-away-from-memory"],
+    ),
+    // The memory is to come to the threads.
+    (
+        "threads-away-from-memory",
+        &["memory-from-before-bind", "weights-in-remote-page-cache"],
+    ),
     // Nothing is to be bought by binding, unless something is wrong.
     ("pinning-buys-little", IDS),
-    // Bound where it is, it would share that node for good.
-    ("policy-is-a-hint", &["replicas-share-a-node"]),
 ];
 
-fn drop_contradicted(all: &mut Vec<Finding>) {
-    let said: Vec<(Option<u32>, String)> = all.iter().map(|f| (f.pid, f.id.clone())).collect();
-    all.retain(|finding| {
-        let rule = CONTRADICTED.iter().find(|(id, _)| *id == finding.id);
-        !rule.is_some_and(|(_, by)| {
-            said.iter().any(|(pid, id)| {
-                *pid == finding.pid && *id != finding.id && by.contains(&id.as_str())
-            })
-        })
-    });
+fn drop_contradicted(view: &View<'_>, all: &mut Vec<Finding>) {
+    let has_home = |pid: Option<u32>| {
+        let process = view
+            .now
+            .processes
+            .iter()
+            .find(|p| p.alive && Some(p.pid) == pid);
+        process.is_some_and(|p| Subject::new(view, p).device_home().is_some())
+    };
+    for (id, by) in CONTRADICTED {
+        let by: Vec<Option<u32>> = all
+            .iter()
+            .filter(|f| f.id != id && by.contains(&f.id.as_str()))
+            .map(|f| f.pid)
+            .collect();
+        let may_stay = |f: &Finding| id != "pinning-buys-little" && has_home(f.pid);
+        all.retain(|f| f.id != id || !by.contains(&f.pid) || may_stay(f));
+    }
 }
 
 /// The findings on one process.

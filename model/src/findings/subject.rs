@@ -266,7 +266,10 @@ impl<'a> Subject<'a> {
 /// A process's command as it can be typed. A stranger's arguments may be anything: where they have control characters, which
 /// no terminal shows as they are, what prints them quoted stands in for them.
 pub(super) fn typed(process: &Process) -> String {
-    if !process.command.is_empty() && !process.command.contains(char::is_control) {
+    // Marks of direction show words in another order than they are pasted in.
+    let is_hidden =
+        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !process.command.is_empty() && !process.command.contains(is_hidden) {
         process.command.clone()
     } else {
         format!(

@@ -1,5 +1,6 @@
 //! Threads on the wrong node, or on no node for long.
 
+use super::advice::forbidden;
 use super::subject::{Home, Subject, named, percent, share, share_away};
 use super::{Counters, SECONDS};
 use crate::finding::{Confidence, Finding, Severity};
@@ -52,8 +53,16 @@ fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
         subject.placement_source(),
     );
     // Threads belong near their GPU: then it is the memory that is in the wrong place.
+    let at_memory = Home {
+        nodes: BTreeSet::from([near]),
+        because: "its memory".to_owned(),
+        is_device: false,
+    };
     let found = match subject.device_home() {
         Some(home) if !home.nodes.contains(&near) => found.start_anew(subject, &home),
+        _ if forbidden(subject, &at_memory).1 => {
+            found.hint("its cgroup forbids those CPUs: widen its cpuset first")
+        }
         _ => found.advise(format!(
             "taskset -apc $(cat /sys/devices/system/node/node{near}/cpulist) {pid}"
         )),
@@ -125,20 +134,27 @@ fn workers(subject: &Subject<'_>) -> Option<Finding> {
         first.name,
         list::cpus(cpus)
     );
+    let found = subject
+        .finds("worker-affinity-differs", Severity::Warn, summary)
+        .number(
+            "such threads",
+            strays.len() as f64,
+            "{thread}",
+            "/proc/PID/task/TID/status",
+        );
+    // Where its GPU is elsewhere it is the process that is in the wrong place.
+    let wrong = subject
+        .device_home()
+        .filter(|home| home.nodes.is_disjoint(&may));
     Some(
-        subject
-            .finds("worker-affinity-differs", Severity::Warn, summary)
-            .number(
-                "such threads",
-                strays.len() as f64,
-                "{thread}",
-                "/proc/PID/task/TID/status",
-            )
-            .advise(format!(
+        match wrong {
+            Some(home) => found.start_anew(subject, &home),
+            None => found.advise(format!(
                 "taskset -apc {} {}",
                 list::format(own),
                 subject.pid()
-            ))
+            )),
+        }
             .hint("have the engine's runtime set its thread pool's affinity: threads that it starts later do as it says")
             .unless("the engine places its threads itself, one a core, on purpose"),
     )

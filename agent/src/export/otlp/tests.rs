@@ -58,6 +58,7 @@ pub(super) fn process(pid: u32, start_time: u64) -> Process {
         name: "llama-server".into(),
         executable: None,
         command: "llama-server".into(),
+        other_uid: None,
         engine: None,
         role: None,
         rank: None,

@@ -29,6 +29,7 @@ pub(crate) fn unknown_process() -> Process {
         name: "llama-server".into(),
         executable: None,
         command: "llama-server -m model.gguf".into(),
+        other_uid: None,
         engine: None,
         role: None,
         rank: None,

@@ -68,6 +68,32 @@ fn no_two_findings_advise_the_opposite() {
     assert_eq!(ids_of(PolicyMode::Preferred, 43), ["replicas-share-a-node"]);
 }
 
+/// Memory on node 0, threads on node 1, no GPU: one of both is to move, and one finding says which.
+#[test]
+fn memory_and_threads_are_not_sent_past_each_other() {
+    let apart = |change: &dyn Fn(&mut Process)| -> Vec<String> {
+        let mut process = process();
+        process.devices = Vec::new();
+        process.placing.policy = policy(PolicyMode::Default, &[]);
+        process.placing.cpus_allowed = Some((0..8).collect());
+        process.placement.by_node_bytes = memory(&[(0, GIB), (1, 0)]);
+        process.placement.by_class = None;
+        change(&mut process);
+        ids(&snapshot(10, vec![process]))
+    };
+    let threads = "threads-away-from-memory";
+    assert_eq!(apart(&|_| ()), [threads]);
+    let bound = apart(&|p| p.placing.policy = policy(PolicyMode::Bind, &[1]));
+    assert_eq!(bound, ["memory-from-before-bind"]);
+    let weights = apart(&|p| {
+        let by_node = memory(&[(0, GIB / 2)]).unwrap_or_default();
+        p.placement.by_class = Some([(MemoryClass::Weights, by_node)].into());
+    });
+    assert_eq!(weights, ["weights-in-remote-page-cache"]);
+    let confined = apart(&|p| p.placing.cpus_allowed = Some(vec![4, 5, 6, 7]));
+    assert_eq!(confined, [threads]);
+}
+
 #[test]
 fn topology_is_hidden() {
     let with = |may_hide_nodes| {

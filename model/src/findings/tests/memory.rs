@@ -308,6 +308,16 @@ fn memory_of_the_gpu_itself_is_not_away_from_it() {
     });
     now.topology.devices = vec![serde_json::from_value(device).unwrap()];
     assert_eq!(ids(&now), Vec::<String>::new());
+    // And no place for the host's.
+    now.processes[0].placement.by_node_bytes = memory(&[(0, GIB)]);
+    let found = findings_with(&now, None);
+    let away = found.iter().find(|f| f.id == "memory-away-from-gpu");
+    let advice = &away.unwrap().advice;
+    assert!(
+        advice[0].starts_with("numawatch launch --gpu 0 -- "),
+        "{advice:?}"
+    );
+    assert!(advice[1].starts_with("migratepages 42 0 1 "), "{advice:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::*;
 use crate::findings::subject::typed;
 use crate::policy::Container;
 
-/// The first line to type for process 42, a worker that is away from its GPU, beside others.
+/// What starts process 42 anew, a worker that is away from its GPU, beside others; empty where no command does.
 fn relaunch_of_worker(others: Vec<Process>) -> String {
     let mut worker = process();
     worker.parent_pid = Some(41);
@@ -20,7 +20,9 @@ fn relaunch_of_worker(others: Vec<Process>) -> String {
     let found = findings(&view);
     let mut found = found.iter().filter(|f| f.pid == Some(42));
     let found = found.find(|f| f.id == "memory-away-from-gpu");
-    found.map_or_else(String::new, |f| f.advice[0].clone())
+    let advice = found.map_or_else(Vec::new, |f| f.advice.clone());
+    let mut starts = advice.into_iter().filter(|line| line.contains(" launch "));
+    starts.next().unwrap_or_default()
 }
 
 #[test]
@@ -81,9 +83,54 @@ fn a_device_of_a_node_that_cannot_be_read_is_no_place_to_be() {
 
 #[test]
 fn a_worker_without_its_server_is_not_started_by_its_own_command() {
-    let found = where_bound_wrongly(|p| p.rank = Some(1));
-    assert_eq!(found.advice, Vec::<String>::new());
-    assert!(found.hints[0].contains("whose server isn't watched"));
+    for (command, role, is_part) in [
+        ("python worker.py", "worker", true),
+        ("VLLM::EngineCore", "engine-core", true),
+        ("rpc-server -p 1", "server", false),
+    ] {
+        let found = where_bound_wrongly(|p| {
+            p.command = command.to_owned();
+            p.role = Some(role.to_owned());
+            p.rank = Some(1);
+        });
+        assert_eq!(found.advice.is_empty(), is_part, "{command}");
+        let hints = found.hints.concat();
+        assert_eq!(
+            hints.contains("server that isn't watched"),
+            is_part,
+            "{hints}"
+        );
+    }
+}
+
+#[test]
+fn another_users_command_is_started_as_that_user() {
+    let found = where_bound_wrongly(|p| p.other_uid = Some(1000));
+    let words = "sudo -u '#1000' numawatch launch --gpu 0 -- server";
+    assert!(found.advice[0].starts_with(words), "{found:?}");
+}
+
+#[test]
+fn nobody_is_brought_along_to_where_another_of_its_container_does_not_belong() {
+    let contained = |pid, node| {
+        let mut process = Process {
+            pid,
+            devices: vec![gpu(node, Some(node))],
+            ..process()
+        };
+        process.placing.policy = policy(PolicyMode::Bind, &[1 - node]);
+        process.placing.container = Some(Container {
+            id: "4f1d".to_owned(),
+            runtime: Some("docker".to_owned()),
+            pod_uid: None,
+        });
+        process
+    };
+    let now = snapshot(10, vec![contained(42, 1), contained(43, 0)]);
+    for found in findings_with(&now, None) {
+        let moves = |line: &String| line.starts_with("docker") || line.contains("launch");
+        assert!(!found.advice.iter().any(moves), "{found:?}");
+    }
 }
 
 #[test]
@@ -112,10 +159,7 @@ fn a_worker_is_started_anew_by_its_server() {
             vec![shell],
             format!("{launch} -- worker   # once 42 has stopped"),
         ),
-        (
-            vec![server(), sibling],
-            format!("{launch} --dry-run -- server -m model.gguf"),
-        ),
+        (vec![server(), sibling], String::new()),
     ] {
         assert_eq!(relaunch_of_worker(others), want);
     }

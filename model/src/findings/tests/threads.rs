@@ -89,6 +89,7 @@ fn threads_are_sent_to_their_memory_but_never_away_from_their_gpu() {
     let advice = |devices: Vec<DeviceUse>| {
         let mut process = process();
         process.devices = devices;
+        process.placing.policy = None;
         process.placement.by_node_bytes = memory(&[(0, GIB), (1, 0)]);
         let now = snapshot(10, vec![process]);
         let view = View {

@@ -80,6 +80,7 @@ pub(super) fn process(habits: &Habits, tick: u64) -> Process {
         }),
         name: habits.name.to_owned(),
         executable: None,
+        other_uid: None,
         command: format!(
             "/opt/venv/bin/{} --model {} --port 8000 --tensor-parallel-size 2",
             habits.name,
@@ -302,6 +303,7 @@ pub(super) fn unknown(process: &Process) -> Process {
         name: "odd".to_owned(),
         executable: None,
         command: String::new(),
+        other_uid: None,
         engine: None,
         role: None,
         rank: None,
