@@ -159,7 +159,10 @@ fn a_worker_is_started_anew_by_its_server() {
             vec![shell],
             format!("{launch} -- worker   # once 42 has stopped"),
         ),
-        (vec![server(), sibling], String::new()),
+        (
+            vec![server(), sibling],
+            format!("{launch} --dry-run -- server -m model.gguf   # starts nothing"),
+        ),
     ] {
         assert_eq!(relaunch_of_worker(others), want);
     }
