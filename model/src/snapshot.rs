@@ -65,8 +65,8 @@ pub struct Host {
     pub name: String,
     /// `uname -r`.
     pub kernel: String,
-    /// Online CPUs.
-    pub cpus: u32,
+    /// Online CPUs; `None` where the files that tell are masked: the topology's `nodes_reason` says which.
+    pub cpus: Option<u32>,
     /// `kernel.numa_balancing`: 0 off, 1 on, 2 memory tiering; `None` where the kernel has none.
     pub numa_balancing: Option<u32>,
     /// The hypervisor, as the firmware names it; `None` on bare metal.

@@ -88,9 +88,29 @@ fn masked_cpus_leave_the_nodes_and_the_processes() {
     );
     let sleeper = sleeper();
     let snapshot = snapshot(CPUS, sleeper.pid());
-    assert!(snapshot.host.cpus > 0);
+    assert!(snapshot.host.cpus > Some(0));
     assert_eq!(snapshot.processes.len(), 1);
     fine(&watched("check", CPUS, sleeper.pid()));
+}
+
+#[test]
+fn a_masked_file_is_a_reason_and_no_empty_list() {
+    let node = tests::bound::node();
+    let cpulist = format!("{NODES}/node{node}/cpulist");
+    for masked in [format!("{CPUS}/online"), cpulist.clone()] {
+        let output = behind(&masked, &["topo", "--json"]);
+        let topo: Value = serde_json::from_slice(fine(&output)).expect("JSON");
+        let want = format!("{masked}: is empty: is something mounted over it?");
+        assert!(topo["nodes_reason"].to_string().contains(&want), "{topo}");
+        let nodes = topo["topology"]["nodes"].as_array().expect("nodes");
+        let known = nodes.iter().find(|known| known["id"] == node);
+        match known {
+            None => assert_eq!(masked, cpulist, "{topo}"),
+            Some(known) => assert_ne!(known["cpus"], serde_json::json!([]), "{topo}"),
+        }
+        let sleeper = sleeper();
+        assert!(snapshot(&masked, sleeper.pid()).host.cpus > Some(0));
+    }
 }
 
 #[test]

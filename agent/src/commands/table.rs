@@ -87,9 +87,12 @@ fn header(snapshot: &Snapshot) -> String {
     };
     let nodes = snapshot.topology.nodes.len();
     let plural = if nodes == 1 { "node" } else { "nodes" };
+    let cpus = host
+        .cpus
+        .map_or_else(|| "?".to_owned(), |cpus| cpus.to_string());
     format!(
-        "{}  Linux {}  {nodes} {plural}  {} CPUs  NUMA balancing {balancing}\n",
-        host.name, host.kernel, host.cpus
+        "{}  Linux {}  {nodes} {plural}  {cpus} CPUs  NUMA balancing {balancing}\n",
+        host.name, host.kernel
     )
 }
 

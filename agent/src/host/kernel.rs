@@ -3,7 +3,7 @@
 use crate::host::error::Error;
 use crate::host::root::{Root, read, read_if_present};
 use crate::host::surroundings::read_surroundings;
-use crate::host::topology::{online_cpus, read_topology};
+use crate::host::topology::count_online_cpus;
 use model::snapshot::{AgentCost, Host, Lost};
 
 /// Reads what a snapshot's `host` says of the machine; `may_hide_nodes`, `agent` and `lost` are left empty.
@@ -16,16 +16,11 @@ pub(crate) fn read_host(root: &Root) -> Result<Host, Error> {
         let what = "it is not there, so procfs is not mounted on /proc: mount it";
         return Err(Error::format(&sysctls, what));
     }
-    // Where sysfs and `/proc/stat` are masked, the nodes' own lists are left.
-    let cpus = match online_cpus(root) {
-        (Some(cpus), _) => cpus.len(),
-        (None, _) => read_topology(root).nodes.iter().map(|n| n.cpus.len()).sum(),
-    };
     let [name, kernel] = uname();
     Ok(Host {
         name: line(root, "sys/kernel/hostname").unwrap_or(name),
         kernel: line(root, "sys/kernel/osrelease").unwrap_or(kernel),
-        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+        cpus: count_online_cpus(root).and_then(|count| count.try_into().ok()),
         numa_balancing: read_numa_balancing(root)?,
         hypervisor: read_surroundings(root).hypervisor,
         may_hide_nodes: false,
@@ -94,7 +89,7 @@ mod tests {
     #[test]
     fn a_kernel_without_balancing_has_none() {
         let host = read_host(&machine().root()).unwrap();
-        assert_eq!((host.name.as_str(), host.cpus), ("gpu-07", 5));
+        assert_eq!((host.name.as_str(), host.cpus), ("gpu-07", Some(5)));
         assert_eq!(host.kernel, "6.12.1-amd64");
         assert_eq!(host.numa_balancing, None);
     }
@@ -106,7 +101,25 @@ mod tests {
         let told = |file: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{file}"));
         assert_eq!(host.name, told("hostname").unwrap().trim());
         assert_eq!(host.kernel, told("osrelease").unwrap().trim());
-        assert_eq!(host.cpus, 2);
+        assert_eq!(host.cpus, Some(2));
+    }
+
+    #[test]
+    fn where_the_cpus_are_masked_their_number_is_the_nodes_or_unknown() {
+        let masked = Fixture::with(&[
+            ("proc/sys/empty", ""),
+            ("proc/stat", ""),
+            ("sys/devices/system/cpu/online", ""),
+            ("sys/devices/system/node/online", "0-1\n"),
+            ("sys/devices/system/node/node0/cpulist", "0-3\n"),
+            ("sys/devices/system/node/node1/cpulist", "\n"),
+        ]);
+        let cpus = || read_host(&masked.root()).unwrap().cpus;
+        assert_eq!(cpus(), Some(4), "a node may have none");
+        masked.file("sys/devices/system/node/node1/cpulist", "");
+        assert_eq!(cpus(), None, "node 1 may have some");
+        masked.file("sys/devices/system/node/node0/cpulist", "");
+        assert_eq!(cpus(), None);
     }
 
     #[test]

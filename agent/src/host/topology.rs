@@ -9,7 +9,7 @@ use model::topology::{LOCAL_DISTANCE, Node, NodeId, NumaStat, Topology};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind::NotFound;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reads every online node that can be read; `nodes_reason` says why others, or something of them, can't. `cpu_busy` stays
 /// `None`: it needs two readings ([`super::cpu_time`]).
@@ -57,6 +57,18 @@ pub(crate) fn online_cpus(root: &Root) -> (Option<Vec<u32>>, Option<String>) {
     }
 }
 
+/// How many CPUs are online; the nodes' own lists have them too. `None` where one of these is masked as well.
+pub(crate) fn count_online_cpus(root: &Root) -> Option<usize> {
+    if let (Some(cpus), _) = online_cpus(root) {
+        return Some(cpus.len());
+    }
+    let mut count = 0;
+    for id in node_ids(root).0? {
+        count += list(&cpulist(root, id)).ok()?.len();
+    }
+    (count > 0).then_some(count)
+}
+
 /// The online nodes, and what was in the way; no list and no reason on a kernel without NUMA.
 fn node_ids(root: &Root) -> (Option<Vec<NodeId>>, Option<String>) {
     let folder = root.sys("devices/system/node");
@@ -85,6 +97,11 @@ fn node_ids(root: &Root) -> (Option<Vec<NodeId>>, Option<String>) {
     (Some(ids), why)
 }
 
+/// The file with a node's online CPUs.
+fn cpulist(root: &Root, id: NodeId) -> PathBuf {
+    root.sys(format!("devices/system/node/node{id}/cpulist"))
+}
+
 fn read_node(
     root: &Root,
     id: NodeId,
@@ -92,7 +109,7 @@ fn read_node(
     online: Option<&[u32]>,
 ) -> Result<Node, Error> {
     let directory = root.sys(format!("devices/system/node/node{id}"));
-    let mut cpus = list(&directory.join("cpulist"))?;
+    let mut cpus = list(&cpulist(root, id))?;
     cpus.retain(|cpu| online.is_none_or(|online| online.contains(cpu)));
     let meminfo = read_if_present(&directory.join("meminfo"))?.unwrap_or_default();
     Ok(Node {
@@ -123,8 +140,14 @@ fn whole_machine(root: &Root, cpus: Vec<u32>) -> Node {
     }
 }
 
+/// A list of numbers. The kernel ends one without any by a newline too, so a file of no bytes isn't the kernel's.
 fn list(path: &Path) -> Result<Vec<u32>, Error> {
-    cpulist::parse(&read(path)?).ok_or_else(|| Error::format(path, "is no list of numbers"))
+    let text = read(path)?;
+    if text.is_empty() {
+        let what = "is empty: is something mounted over it?";
+        return Err(Error::format(path, what));
+    }
+    cpulist::parse(&text).ok_or_else(|| Error::format(path, "is no list of numbers"))
 }
 
 /// The package of a CPU; the kernel writes -1 where the firmware doesn't tell.
@@ -344,6 +367,33 @@ mod tests {
         );
         fixture.file("proc/stat", "cpu0 1\ncpu1 1\ncpu2 1\ncpu4 1\n");
         assert_eq!(cpus(&fixture), [0, 1, 2, 4]);
+    }
+
+    #[test]
+    fn an_empty_file_is_masked_and_no_list_without_numbers() {
+        let cpus = |fixture: &Fixture, masked: &str| {
+            fixture.file(masked, "");
+            let topology = read_topology(&fixture.root());
+            let why = topology.nodes_reason.unwrap_or_default();
+            let path = masked.strip_prefix("sys/").unwrap();
+            let want = format!("{path}: is empty: is something mounted over it?");
+            assert!(why.contains(&want), "{why}");
+            let cpus = |node: Node| (node.id, node.cpus);
+            topology.nodes.into_iter().map(cpus).collect::<Vec<_>>()
+        };
+        let memory_only = (8, vec![]);
+        assert_eq!(
+            cpus(&sparse(), "sys/devices/system/cpu/online"),
+            [(0, vec![0, 1]), (2, vec![2, 3, 4]), memory_only.clone()]
+        );
+        assert_eq!(
+            cpus(&sparse(), "sys/devices/system/node/node0/cpulist"),
+            [(2, vec![2, 4]), memory_only.clone()]
+        );
+        assert_eq!(
+            cpus(&sparse(), "sys/devices/system/node/online"),
+            [(0, vec![0, 1]), (2, vec![2, 4]), memory_only]
+        );
     }
 
     #[test]

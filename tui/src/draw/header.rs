@@ -100,8 +100,8 @@ fn host(app: &App, pair: Option<&Pair>, terse: usize) -> Vec<Part> {
     if terse < 2 && gpus > 0 {
         machine.push(format::plural(gpus, "GPU", "GPUs"));
     }
-    if terse == 0 && host.cpus > 0 {
-        machine.push(format!("{} CPUs", host.cpus));
+    if let Some(cpus) = host.cpus.filter(|_| terse == 0) {
+        machine.push(format!("{cpus} CPUs"));
     }
     if !machine.is_empty() {
         say(machine.join(", "), Tone::Plain);

@@ -74,7 +74,7 @@ fn counted(
         host: Host {
             name: "gpu-host-3".to_owned(),
             kernel: "6.8.0-45-generic".to_owned(),
-            cpus: 96,
+            cpus: Some(96),
             numa_balancing: Some(u32::from(balancing)),
             hypervisor: None,
             may_hide_nodes: false,
