@@ -35,7 +35,9 @@ pub(crate) fn of(command: &[OsString], plan: &Plan) -> Option<String> {
     if program == "numactl" {
         let binds = argv.iter().skip(1).take_while(|word| word.starts_with('-'));
         let binds = binds.filter(|word| BINDS.iter().any(|option| word.starts_with(option)));
-        return binds.map(|word| format!("numactl {word} binds the command anew, and not as launch does: leave one of them out")).next();
+        return binds
+            .map(|word| format!("numactl {word} binds the command anew: leave one of them out"))
+            .next();
     }
     match rules::detect(&argv, "")?.engine.as_str() {
         "llama.cpp" => spread(&argv),
@@ -103,10 +105,13 @@ fn values<'a>(argv: &'a [String], option: &str) -> Vec<&'a str> {
     found
 }
 
-/// `1`, `0,1` or `[0, 1]`.
-fn numbers(text: &str) -> impl Iterator<Item = u32> {
-    let words = text.split(|c: char| !c.is_ascii_digit());
-    words.filter_map(|word| word.parse().ok())
+/// `1`, `0,1`, `0-1` or `[0, 1]`; none in any other word, as a model's name behind the option's last value.
+fn numbers(text: &str) -> Vec<u32> {
+    let known = |c: char| c.is_ascii_digit() || "[], -".contains(c);
+    if !text.chars().all(known) {
+        return Vec::new();
+    }
+    list::parse(&text.replace(['[', ']', ' '], ",")).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -134,6 +139,16 @@ mod tests {
             ("vllm serve m --numa-bind-nodes=[0,0]", Some("names node 0")),
             ("vllm serve m --numa-bind-nodes 1 1 --port 0", None),
             ("vllm serve m --numa-bind", None),
+            ("vllm serve --numa-bind-nodes 1 model-7b", None),
+            ("vllm serve --numa-bind-nodes 1 -7", None),
+            (
+                "vllm serve m --numa-bind-nodes [1, 3]",
+                Some("names node 3,"),
+            ),
+            (
+                "vllm serve m --numa-bind-nodes 0-2",
+                Some("names node 0,2,"),
+            ),
             (
                 "python3 -m sglang.launch_server --numa-node 0",
                 Some("--numa-node names node 0"),
@@ -147,6 +162,10 @@ mod tests {
             (
                 "numactl --interleave=all llama-server -m a.gguf",
                 Some("numactl --interleave=all binds"),
+            ),
+            (
+                "numactl --membind=1 llama-server -m a.gguf",
+                Some("numactl --membind=1 binds the command anew: leave one of them out"),
             ),
             ("numactl --show", None),
             ("sleep 0", None),
