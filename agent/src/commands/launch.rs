@@ -3,13 +3,15 @@
 use crate::cli::Launch as Options;
 use crate::host::bind;
 use crate::host::root::Root;
+use crate::launch::elsewhere::Elsewhere;
 use crate::launch::{asked, contradiction, elsewhere, engine_flags, here};
 use crate::logging;
 use crate::shell;
 use anyhow::{Context, Result, anyhow, bail};
 use model::launch::{Gpu, Plan, plan};
 use model::list;
-use std::io::{ErrorKind, Write as _};
+use std::ffi::OsString;
+use std::io::{ErrorKind, Write};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
@@ -32,10 +34,13 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     )?;
     let plan = plan(&asked, &here)?;
     let enough = plan.has_room(&asked, &here);
-    let elsewhere = elsewhere::of(command, &plan);
+    let elsewhere = elsewhere::of(command, &plan, elsewhere::podman_is_remote());
     let refused = elsewhere.as_ref().filter(|elsewhere| !elsewhere.in_part);
     if options.dry_run {
-        print(options, &plan, &as_cuda_numbers(&asked.gpus))?;
+        let gpus = as_cuda_numbers(&asked.gpus);
+        let mut out = std::io::stdout().lock();
+        print(&mut out, command, &plan, elsewhere.as_ref(), &gpus)?;
+        out.flush()?;
     }
     if let Some(elsewhere) = refused {
         bail!("{elsewhere}");
@@ -83,43 +88,48 @@ fn bind_to(plan: &Plan) -> Result<()> {
     })
 }
 
-/// The same by numactl, fit for a shell: all else is a comment.
-fn print(options: &Options, plan: &Plan, gpus: &[u32]) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    let elsewhere = elsewhere::of(&options.command, plan);
-    if elsewhere
-        .as_ref()
-        .is_some_and(|elsewhere| !elsewhere.in_part)
-    {
-        out.write_all(b"# the client alone: ")?;
+/// The same by numactl, fit for a shell: all else is a comment. A client that is refused has no such line.
+fn print(
+    out: &mut impl Write,
+    command: &[OsString],
+    plan: &Plan,
+    elsewhere: Option<&Elsewhere>,
+    gpus: &[u32],
+) -> Result<()> {
+    if elsewhere.is_none_or(|elsewhere| elsewhere.in_part) {
+        out.write_all(b"numactl")?;
+        for option in plan.numactl() {
+            write!(out, " {option}")?;
+        }
+        for word in command {
+            out.write_all(b" ")?;
+            out.write_all(&shell::quoted(word).context("an argument has a zero byte")?)?;
+        }
+        writeln!(out)?;
     }
-    out.write_all(b"numactl")?;
-    for option in plan.numactl() {
-        write!(out, " {option}")?;
-    }
-    for word in &options.command {
-        out.write_all(b" ")?;
-        out.write_all(&shell::quoted(word).context("an argument has a zero byte")?)?;
-    }
-    writeln!(out)?;
     if plan.cpu_node != plan.memory_node {
-        writeln!(out, "# {}", apart(plan))?;
+        comment(out, &apart(plan))?;
     }
     if let Some(elsewhere) = elsewhere {
-        writeln!(out, "# {elsewhere}")?;
+        comment(out, &elsewhere.to_string())?;
     }
-    if let Some(warning) = contradiction::of(&options.command, plan) {
-        writeln!(out, "# {warning}")?;
+    if let Some(warning) = contradiction::of(command, plan) {
+        comment(out, &warning)?;
     }
-    match engine_flags::of(&options.command, plan, gpus) {
+    let own = match engine_flags::of(command, plan, gpus) {
         Some(own) => match own.flags {
-            Some(flags) => writeln!(out, "# {}'s own: {flags} ({})", own.engine, own.remark)?,
-            None => writeln!(out, "# {}'s own: {}", own.engine, own.remark)?,
+            Some(flags) => format!("{}'s own: {flags} ({})", own.engine, own.remark),
+            None => format!("{}'s own: {}", own.engine, own.remark),
         },
-        None => writeln!(out, "# the engine's own: none known")?,
-    }
-    out.flush()?;
-    Ok(())
+        None => "the engine's own: none known".to_owned(),
+    };
+    comment(out, &own)
+}
+
+/// One line that a shell skips: a newline of an argument would end it, and the rest would be run.
+fn comment(out: &mut impl Write, text: &str) -> Result<()> {
+    let line = text.replace(char::is_control, " ");
+    Ok(writeln!(out, "# {line}")?)
 }
 
 /// Numbers by which the engine will know its GPUs: what it may see is counted from 0.
@@ -133,4 +143,45 @@ fn as_cuda_numbers(gpus: &[Gpu]) -> Vec<u32> {
 fn apart(plan: &Plan) -> String {
     let (memory, cpu) = (plan.memory_node, plan.cpu_node);
     format!("node {memory} has no CPUs: memory there, threads on node {cpu}, the nearest")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `--dry-run` prints.
+    fn printed(command: &[&str]) -> String {
+        let plan = Plan {
+            memory_node: 1,
+            cpu_node: 1,
+            cpus: vec![4, 5],
+        };
+        let command: Vec<OsString> = command.iter().map(Into::into).collect();
+        let elsewhere = elsewhere::of(&command, &plan, false);
+        let mut out = Vec::new();
+        print(&mut out, &command, &plan, elsewhere.as_ref(), &[]).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_refused_client_is_comments_alone_whatever_its_arguments_are() {
+        let text = printed(&["docker", "run", "-e", "A=\nreboot", "i"]);
+        assert!(text.contains("# docker: "), "{text}");
+        assert!(text.lines().all(|line| line.starts_with("# ")), "{text}");
+    }
+
+    #[test]
+    fn a_newline_of_an_argument_ends_no_comment() {
+        let text = printed(&["numactl", "--membind=0\r\nreboot", "true"]);
+        let (line, comments) = text.split_once("\n# ").unwrap();
+        let words = ["numactl", "--membind=0\r\nreboot", "true"];
+        let read = shlex::split(line).unwrap();
+        assert_eq!(read[read.len() - 3..], words, "{line}");
+        assert!(comments.starts_with("numactl --membind=0  reboot binds"));
+        let after = comments.lines().skip(1);
+        assert_eq!(
+            after.collect::<Vec<_>>(),
+            ["# the engine's own: none known"]
+        );
+    }
 }

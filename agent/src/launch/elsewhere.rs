@@ -1,5 +1,6 @@
 //! Commands that have a process started by somebody else: what is bound here is the client alone.
 
+use crate::launch::wrappers::{Options, options, split, unwrapped};
 use model::launch::Plan;
 use model::list;
 use std::ffi::OsString;
@@ -36,13 +37,14 @@ impl std::fmt::Display for Elsewhere {
 }
 
 /// Who starts what a client asks for.
-const STARTERS: [(&str, &str); 15] = [
+const STARTERS: [(&str, &str); 16] = [
     ("docker", "its daemon"),
     ("docker-compose", "docker's daemon"),
     ("nerdctl", "containerd"),
     ("ctr", "containerd"),
     ("crictl", "the container runtime"),
     ("podman", "podman's service"),
+    ("podman-remote", "podman's service"),
     ("kubectl", "the kubelet"),
     ("oc", "the kubelet"),
     ("helm", "the kubelet"),
@@ -54,36 +56,73 @@ const STARTERS: [(&str, &str); 15] = [
     ("sbatch", "Slurm"),
 ];
 
-/// Programs that become another or run it below themselves, those of their options that take the next word as a value, and
-/// how many words of their own come before the program.
-const WRAPPERS: [(&str, &str, usize); 10] = [
-    ("sudo", "ughpCDrRtT", 0),
-    ("doas", "uC", 0),
-    ("env", "uCS", 0),
-    ("nice", "n", 0),
-    ("ionice", "cn", 0),
-    ("nohup", "", 0),
-    ("setsid", "", 0),
-    ("stdbuf", "ioe", 0),
-    ("timeout", "sk", 1),
-    ("taskset", "", 1),
-];
+/// Those that come before the subcommand.
+const PODMAN: Options = options(
+    "podman",
+    "cH",
+    &[
+        "cdi-spec-dir",
+        "cgroup-manager",
+        "config",
+        "conmon",
+        "connection",
+        "context",
+        "events-backend",
+        "hooks-dir",
+        "host",
+        "identity",
+        "imagestore",
+        "log-level",
+        "module",
+        "namespace",
+        "network-cmd-path",
+        "network-config-dir",
+        "out",
+        "root",
+        "runroot",
+        "runtime",
+        "runtime-flag",
+        "ssh",
+        "storage-driver",
+        "storage-opt",
+        "tls-ca",
+        "tls-cert",
+        "tls-key",
+        "tmpdir",
+        "url",
+        "volumepath",
+    ],
+    0,
+);
+
+/// Its options that name a service, which imply `--remote`.
+const PODMANS_SERVICE: [&str; 4] = ["--url", "--connection", "--host", "--context"];
+/// Variables that do the same; podman doesn't look at what is in them.
+const PODMANS_VARIABLES: [&str; 2] = ["CONTAINER_HOST", "CONTAINER_CONNECTION"];
+
+/// Whether this process's environment has podman ask its service.
+pub(crate) fn podman_is_remote() -> bool {
+    let mut variables = PODMANS_VARIABLES.iter();
+    variables.any(|name| std::env::var_os(name).is_some())
+}
 
 /// What to do instead of launching the command; `None` for one that runs below this process.
-pub(crate) fn of(command: &[OsString], plan: &Plan) -> Option<Elsewhere> {
+pub(crate) fn of(command: &[OsString], plan: &Plan, podman_is_remote: bool) -> Option<Elsewhere> {
     let words: Vec<String> = command
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let (program, arguments) = unwrapped(&words)?;
+    let (before, program, arguments) = unwrapped(&words)?;
     let (client, starter) = *STARTERS.iter().find(|(client, _)| *client == program)?;
-    let has = |option: &str| arguments.contains(&option);
-    // It becomes the command itself, in a new cgroup.
-    if client == "systemd-run" && has("--scope") {
-        return None;
-    }
-    let in_part = client == "podman" && !arguments.iter().any(|a| ["--remote", "-r"].contains(a));
+    let in_part = client == "podman" && {
+        let assigned = |word: &&str| {
+            let name = word.split_once('=').map(|(name, _)| name);
+            name.is_some_and(|name| PODMANS_VARIABLES.contains(&name))
+        };
+        let preset = podman_is_remote || before.iter().any(assigned);
+        !asks_the_service(arguments, preset)
+    };
     let starter = if in_part {
         "crun (since 1.9.2) and runc (since 1.2.7 and 1.3.1) give containers back all CPUs, and keep the memory policy"
     } else {
@@ -101,7 +140,7 @@ fn instead(client: &str, plan: &Plan) -> String {
     let cpus = list::format(&plan.cpus);
     let node = plan.memory_node;
     match client {
-        "docker" | "nerdctl" | "podman" => {
+        "docker" | "nerdctl" | "podman" | "podman-remote" => {
             format!("give the container --cpuset-cpus {cpus} --cpuset-mems {node}")
         }
         "docker-compose" => format!(
@@ -134,35 +173,33 @@ fn unit(cpus: &str, node: u32, between: &str) -> String {
     .join(between)
 }
 
-/// The program's name behind wrappers, and its arguments.
-fn unwrapped<'a>(mut words: &'a [&'a str]) -> Option<(&'a str, &'a [&'a str])> {
-    loop {
-        let (first, rest) = words.split_first()?;
-        let name = first.rsplit_once('/').map_or(*first, |(_, name)| name);
-        let Some((_, with_value, own)) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name)
-        else {
-            return Some((name, rest));
-        };
-        words = behind(rest, with_value, *own);
+/// Whether podman's options say that its service runs the container; `preset` is what it does without any.
+fn asks_the_service(arguments: &[&str], preset: bool) -> bool {
+    let (own, _) = split(arguments, &PODMAN);
+    let mut remote = preset;
+    for word in own {
+        let (name, value) = word.split_once('=').unwrap_or((word, "true"));
+        if PODMANS_SERVICE.contains(&name) {
+            return true;
+        }
+        if name == "--remote" {
+            remote = is_true(value);
+        } else if !word.starts_with("--") {
+            let letters = word.strip_prefix('-').unwrap_or_default();
+            if letters.starts_with(['c', 'H']) {
+                return true;
+            }
+            if let Some(value) = letters.strip_prefix('r') {
+                remote = value.strip_prefix('=').is_none_or(is_true);
+            }
+        }
     }
+    remote
 }
 
-/// What follows a wrapper's options, assignments and own words.
-fn behind<'a>(mut words: &'a [&'a str], with_value: &str, mut own: usize) -> &'a [&'a str] {
-    while let Some((word, rest)) = words.split_first() {
-        let letter = word.strip_prefix('-').filter(|l| l.len() == 1);
-        words = if letter.is_some_and(|l| with_value.contains(l)) {
-            rest.get(1..).unwrap_or_default()
-        } else if word.starts_with('-') || word.contains('=') {
-            rest
-        } else if own > 0 {
-            own -= 1;
-            rest
-        } else {
-            return words;
-        };
-    }
-    words
+/// As Go reads a flag.
+fn is_true(value: &str) -> bool {
+    ["1", "t", "T", "true", "TRUE", "True"].contains(&value)
 }
 
 #[cfg(test)]
@@ -170,13 +207,17 @@ mod tests {
     use super::*;
 
     fn told(command: &str) -> Option<Elsewhere> {
+        told_with(command, false)
+    }
+
+    fn told_with(command: &str, podman_is_remote: bool) -> Option<Elsewhere> {
         let plan = Plan {
             memory_node: 1,
             cpu_node: 1,
             cpus: vec![4, 5, 6, 7],
         };
         let command: Vec<OsString> = command.split(' ').map(Into::into).collect();
-        of(&command, &plan)
+        of(&command, &plan, podman_is_remote)
     }
 
     #[test]
@@ -222,6 +263,43 @@ mod tests {
     }
 
     #[test]
+    fn podman_is_remote_by_its_own_options_alone() {
+        for (command, preset, remote) in [
+            ("podman run i", false, false),
+            ("podman run image server -r", false, false),
+            ("podman run image server --remote --url u", false, false),
+            ("podman --log-level debug run i -r", false, false),
+            ("podman -r run i", false, true),
+            ("podman --remote=true run i", false, true),
+            ("podman --remote=false run i", true, false),
+            ("podman --log-level debug --remote run i", false, true),
+            ("podman --url ssh://gpu7 run i", false, true),
+            ("podman --url=ssh://gpu7 run i", false, true),
+            ("podman -c gpu7 run i", false, true),
+            ("podman --connection=gpu7 run i", false, true),
+            ("podman-remote run i", false, true),
+            ("podman run i", true, true),
+            ("env CONTAINER_HOST=ssh://gpu7 podman run i", false, true),
+            ("podman run -e CONTAINER_HOST=u i", false, false),
+        ] {
+            let told = told_with(command, preset).unwrap();
+            assert_eq!(told.in_part, !remote, "{command}");
+            assert!(told.instead.contains("--cpuset-mems 1"), "{command}");
+        }
+    }
+
+    #[test]
+    fn a_unit_with_scope_among_its_programs_arguments_is_refused() {
+        for command in [
+            "systemd-run ./server --scope",
+            "systemd-run --unit x ./server --scope",
+            "systemd-run -p CPUWeight=5 -- ./server --scope",
+        ] {
+            assert_eq!(told(command).unwrap().client, "systemd-run", "{command}");
+        }
+    }
+
+    #[test]
     fn wrappers_are_looked_behind() {
         for command in [
             "sudo -u alice -E docker run i",
@@ -229,6 +307,11 @@ mod tests {
             "nohup nice -n 5 docker run i",
             "timeout -s INT 5m docker run i",
             "sudo taskset -c 0-3 docker run i",
+            "sudo --user alice docker run i",
+            "timeout --signal INT 5m docker run i",
+            "numactl --membind 1 docker run i",
+            "chrt -r 50 docker run i",
+            "systemd-run --scope -p CPUWeight=5 docker run i",
         ] {
             assert!(told(command).is_some(), "{command}");
         }
@@ -242,6 +325,10 @@ mod tests {
             "env A=1",
             "sudo",
             "systemd-run --scope ./server",
+            "systemd-run --unit x --scope ./server",
+            "sudo --user docker ls",
+            "timeout --signal INT 5m ls docker",
+            "numactl -m 1 ls docker",
             "python3 docker",
         ] {
             assert_eq!(told(command), None, "{command}");

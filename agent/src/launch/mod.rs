@@ -6,6 +6,7 @@ pub(crate) mod elsewhere;
 pub(crate) mod engine_flags;
 mod gpu;
 mod model_files;
+mod wrappers;
 
 use crate::host::available::read_available;
 use crate::host::cgroup::read_cgroup;
