@@ -3,7 +3,7 @@
 //! A page that several processes map is resident in each of them, but its cgroup is charged for it once.
 
 use crate::list;
-use crate::process::{ByNode, MemoryKind, Process};
+use crate::process::{ByNode, MemoryKind, Placement, Process};
 use crate::topology::NodeId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -146,12 +146,12 @@ pub fn private_by_node<'a>(
     let mut known = Vec::new();
     let mut why = None;
     for process in processes {
-        let placement = &process.placement;
-        if let Some(kinds) = &placement.by_kind {
-            known.extend(kinds.get(&MemoryKind::Anonymous));
-        } else {
-            unknown.push(process.pid);
-            why = why.or(placement.reason.as_deref());
+        match private(&process.placement) {
+            Ok(bytes) => known.push(bytes),
+            Err(reason) => {
+                unknown.push(process.pid);
+                why = why.or(reason);
+            }
         }
     }
     if unknown.is_empty() {
@@ -163,6 +163,22 @@ pub fn private_by_node<'a>(
     Err(format!("the placement of pid {pids} is unknown{why}"))
 }
 
+/// All of a process's private anonymous memory by node; why it isn't known.
+fn private(placement: &Placement) -> Result<&ByNode, Option<String>> {
+    let Some(kinds) = &placement.by_kind else {
+        return Err(placement.reason.clone());
+    };
+    // `numa_maps` has no coverage: it is of all addresses.
+    if placement.coverage.is_some_and(|coverage| coverage < 1.0) {
+        return Err(Some("not all of its addresses were looked at".to_owned()));
+    }
+    let untold = || {
+        let no_answer = || "nothing tells where its anonymous memory lies".to_owned();
+        Some(placement.reason.clone().unwrap_or_else(no_answer))
+    };
+    kinds.get(&MemoryKind::Anonymous).ok_or_else(untold)
+}
+
 /// The cgroup that a process's memory is charged to: the innermost of those that have it.
 #[must_use]
 pub fn of(cgroups: &[Cgroup], pid: u32) -> Option<&Cgroup> {
@@ -172,9 +188,13 @@ pub fn of(cgroups: &[Cgroup], pid: u32) -> Option<&Cgroup> {
     having.max_by_key(|cgroup| cgroup.path.trim_matches('/').len())
 }
 
-/// Whether a cgroup is another one or below it.
+/// Whether a cgroup is another one or below it. One outside this cgroup namespace, `/../x`, is below none that is seen here:
+/// it is within itself only.
 #[must_use]
 pub fn is_within(path: &str, above: &str) -> bool {
+    if path.trim_start_matches('/').split('/').next() == Some("..") {
+        return path == above;
+    }
     let rest = path.strip_prefix(above.trim_end_matches('/'));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -264,7 +284,7 @@ mod tests {
         let processes = [
             with(7, &[(MemoryKind::Anonymous, 5), (MemoryKind::Shared, 100)]),
             with(8, &[(MemoryKind::Anonymous, 6), (MemoryKind::File, 100)]),
-            with(9, &[(MemoryKind::Huge, 100)]),
+            with(9, &[(MemoryKind::Anonymous, 0), (MemoryKind::Huge, 100)]),
         ];
         assert_eq!(private_by_node(&processes), Ok(ByNode::from([(1, 11)])));
         assert_eq!(private_by_node(&[]), Ok(ByNode::new()));
@@ -282,6 +302,33 @@ mod tests {
     }
 
     #[test]
+    fn anonymous_memory_of_which_nothing_is_told_is_not_none() {
+        let of =
+            |process: Process| private_by_node(&[with(7, &[(MemoryKind::Anonymous, 5)]), process]);
+        assert_eq!(
+            of(with(8, &[(MemoryKind::File, 100)])),
+            Err(
+                "the placement of pid 8 is unknown: nothing tells where its anonymous memory lies"
+                    .to_owned()
+            )
+        );
+        let mut none = with(8, &[(MemoryKind::File, 100)]);
+        let kinds = none.placement.by_kind.as_mut().unwrap();
+        kinds.insert(MemoryKind::Anonymous, ByNode::new());
+        assert_eq!(of(none), Ok(ByNode::from([(1, 5)])));
+    }
+
+    #[test]
+    fn a_placement_of_some_addresses_is_a_part() {
+        for (coverage, known) in [(None, true), (Some(1.0), true), (Some(0.99), false)] {
+            let mut process = with(8, &[(MemoryKind::Anonymous, 5)]);
+            process.placement.coverage = coverage;
+            let told = private_by_node(&[process]);
+            assert_eq!(told.is_ok(), known, "{coverage:?} {told:?}");
+        }
+    }
+
+    #[test]
     fn a_cgroup_is_within_those_above_it() {
         for (path, above, want) in [
             ("/a/b", "/a", true),
@@ -290,6 +337,11 @@ mod tests {
             ("/", "/", true),
             ("/ab", "/a", false),
             ("/a", "/a/b", false),
+            ("/../x", "/", false),
+            ("/..", "/", false),
+            ("/../x", "/../x", true),
+            ("/../x", "/..", false),
+            ("/..x", "/", true),
         ] {
             assert_eq!(is_within(path, above), want, "{path} {above}");
         }

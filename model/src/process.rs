@@ -225,7 +225,8 @@ pub struct Placement {
     /// Half the width of the 95 % confidence interval of each; 0 where every page was asked for.
     #[serde(default)]
     pub margin_by_node_bytes: Option<ByNode>,
-    /// Resident bytes by kind of memory and node.
+    /// Resident bytes by kind of memory and node: of a kind without an entry nothing is known, and one of which there is
+    /// nothing has an empty one.
     pub by_kind: Option<BTreeMap<MemoryKind, ByNode>>,
     /// Resident bytes by what the mappings hold, and node. `numa_maps` doesn't tell it.
     #[serde(default)]
@@ -300,6 +301,9 @@ pub enum MemoryKind {
 }
 
 impl MemoryKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Anonymous, Self::File, Self::Shared, Self::Huge];
+
     /// The word in JSON and in metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -37,7 +37,8 @@ const WORTH_A_WORD: f64 = 0.05;
 /// `accounted` are the bytes that the kernel accounts for, by kind; `nodes` are the host's. What has all answered is taken as
 /// it was found, since the kernel's own account may lag by some pages; the rest is scaled to that account, files and shared
 /// memory together: whether a file lies in memory only, the kernel knows better than mount tables do. What is accounted for
-/// and of which nothing is known is uncertain whole: what came since the addresses were looked at, and what doesn't answer.
+/// and of which nothing is known is uncertain whole: what came since the addresses were looked at, and what doesn't answer. A
+/// kind without an entry is unknown; one of which there is nothing has an empty one.
 #[must_use]
 pub fn placement(
     sampled: &[Sampled],
@@ -63,6 +64,9 @@ pub fn placement(
         let strata: Vec<Stratum> = of_account.iter().map(|s| s.stratum.clone()).collect();
         let answered = strata.iter().any(|s| s.asked() > 0);
         let Some(found) = estimate(&strata, &all_nodes).filter(|_| answered) else {
+            if account == Some(0) {
+                name_none(kinds, accounted, &mut by_kind);
+            }
             let untold = account.unwrap_or(0) as f64;
             for node in &all_nodes {
                 *variances.entry(*node).or_default() += untold.powi(2);
@@ -108,6 +112,7 @@ pub fn placement(
                 }
             }
         }
+        name_none(kinds, accounted, &mut by_kind);
     }
     let margin = |node: &NodeId| {
         let variance = variances.get(node).copied().unwrap_or(0.0);
@@ -121,6 +126,18 @@ pub fn placement(
         weights_by_file: Some(weights_by_file),
         reason: silent(sampled),
         ..Placement::default()
+    }
+}
+
+/// Names those of the kinds of which the kernel accounts for nothing, and nothing was found: a kind that isn't named is
+/// unknown.
+fn name_none(
+    kinds: &[MemoryKind],
+    accounted: &BTreeMap<MemoryKind, u64>,
+    by_kind: &mut BTreeMap<MemoryKind, ByNode>,
+) {
+    for kind in kinds.iter().filter(|k| accounted.get(k) == Some(&0)) {
+        by_kind.entry(*kind).or_default();
     }
 }
 
@@ -337,6 +354,31 @@ mod tests {
         assert_eq!(told.by_node_bytes, Some(ByNode::from([(0, 100 * PAGE)])));
         assert_eq!(told.margin_by_node_bytes.unwrap()[&0], 9_000 * PAGE);
         assert!(!told.by_kind.unwrap().contains_key(&ANON));
+    }
+
+    #[test]
+    fn a_kind_of_which_there_is_nothing_is_told_apart_from_an_unknown_one() {
+        let file = |answers: &[(NodeId, u64)]| {
+            [sampled(MemoryClass::File, MemoryKind::File, 100, answers)]
+        };
+        let accounted = BTreeMap::from([
+            (ANON, 0),
+            (MemoryKind::File, 100 * PAGE),
+            (MemoryKind::Shared, 0),
+        ]);
+        let named = |found: &[Sampled]| {
+            let kinds = placement(found, &accounted, &[0]).by_kind.unwrap();
+            let sums = kinds.into_iter().map(|(k, n)| (k, n.values().sum::<u64>()));
+            sums.collect::<Vec<_>>()
+        };
+        let want = [
+            (ANON, 0),
+            (MemoryKind::File, 100 * PAGE),
+            (MemoryKind::Shared, 0),
+        ];
+        assert_eq!(named(&file(&[(0, 100)])), want);
+        // What the files are isn't sure, so what of them is shared memory isn't either.
+        assert_eq!(named(&file(&[])), [(ANON, 0)]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::host::memory_filesystems;
 use crate::host::numa_maps::{self, Sum};
 use crate::host::process::ProcessDir;
 use model::policy::Policy;
-use model::process::Placement;
+use model::process::{MemoryKind, Placement};
 use model::time::Timestamp;
 use procfs::page_size;
 use std::collections::BTreeMap;
@@ -74,7 +74,11 @@ pub(crate) fn read_policy(process: &ProcessDir, tid: u32) -> Result<Option<Polic
 
 impl Sum {
     /// The placement as a snapshot has it.
-    pub(crate) fn into_placement(self, taken_at: Timestamp) -> Placement {
+    pub(crate) fn into_placement(mut self, taken_at: Timestamp) -> Placement {
+        // All mappings are in it: of a kind that none has there is nothing.
+        for kind in MemoryKind::ALL {
+            self.by_kind.entry(kind).or_default();
+        }
         Placement {
             own_policies: Some(self.own_policies()),
             by_node_bytes: Some(self.by_node_bytes),
@@ -91,7 +95,7 @@ mod tests {
     use super::*;
     use crate::host::fixture::{Fixture, kernel_thread_stat};
     use crate::host::root::Root;
-    use model::process::{ByNode, MemoryKind};
+    use model::process::ByNode;
 
     #[test]
     fn a_file_is_read_with_its_tmpfs_mounts() {
@@ -108,6 +112,17 @@ mod tests {
         assert_eq!(sum.policy.as_deref(), Some("bind:1"));
         assert_eq!(sum.by_kind[&MemoryKind::Shared], ByNode::from([(1, 8192)]));
         assert_eq!(sum.by_node_bytes, ByNode::from([(0, 4096), (1, 8192)]));
+    }
+
+    #[test]
+    fn a_kind_that_no_mapping_has_is_none_and_not_unknown() {
+        let fixture =
+            Fixture::with(&[("proc/7/numa_maps", "1 default file=/bin/x mapped=1 N1=1\n")]);
+        let process = ProcessDir::open(&fixture.root(), 7).unwrap();
+        let sum = read_placement(&process).unwrap().unwrap();
+        let kinds = sum.into_placement(Timestamp(std::time::SystemTime::UNIX_EPOCH)).by_kind.unwrap();
+        assert_eq!(kinds.keys().copied().collect::<Vec<_>>(), MemoryKind::ALL);
+        assert_eq!(kinds[&MemoryKind::Anonymous], ByNode::new());
     }
 
     #[test]

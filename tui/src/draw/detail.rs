@@ -164,7 +164,7 @@ impl Page<'_> {
             )
         };
         let kinds = process.placement.by_kind.as_ref();
-        let kind = |kind: MemoryKind| kinds.map(|k| k.get(&kind).cloned().unwrap_or_default());
+        let kind = |kind: MemoryKind| kinds.and_then(|k| k.get(&kind).cloned());
         let kinds = [
             kind(MemoryKind::Anonymous),
             kind(MemoryKind::File),

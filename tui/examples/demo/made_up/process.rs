@@ -217,6 +217,8 @@ fn placement(memory: &ByNode, anonymous: ByNode, files: ByNode, tick: u64) -> Pl
         by_kind: Some(BTreeMap::from([
             (MemoryKind::Anonymous, anonymous),
             (MemoryKind::File, files),
+            (MemoryKind::Shared, ByNode::new()),
+            (MemoryKind::Huge, ByNode::new()),
         ])),
         coverage: Some(1.0),
         source: Some("move_pages".to_owned()),
