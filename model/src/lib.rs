@@ -20,6 +20,7 @@ pub mod list;
 pub mod locality;
 pub mod locked;
 pub mod mapping;
+pub mod mounts;
 pub mod policy;
 pub mod process;
 pub mod random;

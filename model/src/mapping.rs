@@ -1,8 +1,8 @@
 //! What a mapping of a process holds, named as people think of it, and which kind of memory its pages are.
 
+use crate::mounts::MemoryFilesystems;
 use crate::process::MemoryKind;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// What a mapping holds.
@@ -82,81 +82,7 @@ pub const WEIGHTS_ENDINGS: [&str; 8] = [
 /// A file system's device number, (major, minor).
 pub type Device = (u32, u32);
 
-/// File systems that keep their files in memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MemoryFilesystems {
-    /// tmpfs, the kernel's own for memfd, System V and shared anonymous memory too.
-    pub tmpfs: BTreeSet<Device>,
-    /// Every mount point, with the kernel's escapes, and whether a tmpfs is there: for whoever has no device, as `numa_maps`.
-    pub mounts: BTreeMap<String, bool>,
-    /// hugetlbfs, with the bytes of its pages.
-    pub hugetlb: BTreeMap<Device, u64>,
-}
-
-impl MemoryFilesystems {
-    /// Those that a process's `mountinfo` tells. `huge_page_bytes` is the size of a huge page where a mount names none.
-    #[must_use]
-    pub fn of_mountinfo(mountinfo: &str, huge_page_bytes: u64) -> Self {
-        let mut found = Self::default();
-        for line in mountinfo.lines() {
-            let Some((mount, filesystem)) = line.split_once(" - ") else {
-                continue;
-            };
-            let mut mount = mount.split(' ').skip(2);
-            let Some(device) = mount.next().and_then(|d| device(d, 10)) else {
-                continue;
-            };
-            let mut words = filesystem.split(' ');
-            let name = words.next();
-            // The last mount at a place hides those before.
-            let point = mount.nth(1).map(str::to_owned);
-            found
-                .mounts
-                .extend(point.map(|p| (p, name == Some("tmpfs"))));
-            match name {
-                Some("tmpfs") => {
-                    found.tmpfs.insert(device);
-                }
-                Some("hugetlbfs") => {
-                    let options = words.nth(1).unwrap_or_default();
-                    let bytes = options.split(',').find_map(page_size_option);
-                    found
-                        .hugetlb
-                        .insert(device, bytes.unwrap_or(huge_page_bytes));
-                }
-                _ => {}
-            }
-        }
-        found
-    }
-
-    /// Whether a mapped path, with the kernel's escapes, is shared memory rather than a file on a disk, by where it is.
-    #[must_use]
-    pub fn is_shared_memory(&self, path: &str) -> bool {
-        let is_below = |mount: &str| {
-            let rest = path.strip_prefix(mount);
-            rest.is_some_and(|rest| mount == "/" || rest.starts_with('/'))
-        };
-        let mounts = self.mounts.iter().filter(|(mount, _)| is_below(mount));
-        let nearest = mounts.max_by_key(|(mount, _)| mount.len());
-        is_shared_memory_path(path) || nearest.is_some_and(|(_, is_tmpfs)| *is_tmpfs)
-    }
-}
-
-/// `pagesize=2M` or `pagesize=1024M`, as hugetlbfs shows it.
-fn page_size_option(option: &str) -> Option<u64> {
-    let size = option.strip_prefix("pagesize=")?;
-    let unit = match size.chars().last()? {
-        'K' => 10,
-        'M' => 20,
-        'G' => 30,
-        _ => return size.parse().ok(),
-    };
-    let number: u64 = size.get(..size.len() - 1)?.parse().ok()?;
-    number.checked_shl(unit)
-}
-
-fn device(text: &str, radix: u32) -> Option<Device> {
+pub(crate) fn device(text: &str, radix: u32) -> Option<Device> {
     let (major, minor) = text.split_once(':')?;
     let number = |text| u32::from_str_radix(text, radix).ok();
     Some((number(major)?, number(minor)?))
@@ -305,8 +231,8 @@ impl Memory {
     }
 }
 
-/// The same whatever is mounted where.
-fn is_shared_memory_path(path: &str) -> bool {
+/// Whether a mapped path is shared memory whatever is mounted where.
+pub(crate) fn is_shared_memory_path(path: &str) -> bool {
     [
         "/memfd:",
         "/SYSV",
@@ -327,6 +253,7 @@ fn is_device(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
 
     const TMPFS: Device = (0, 21);
     const HUGE: Device = (0, 15);
@@ -335,7 +262,6 @@ mod tests {
         MemoryFilesystems {
             tmpfs: BTreeSet::from([TMPFS]),
             hugetlb: BTreeMap::from([(HUGE, 2 << 20)]),
-            ..MemoryFilesystems::default()
         }
     }
 
@@ -430,51 +356,6 @@ mod tests {
         ] {
             assert_eq!(memory.kind(true), of_file, "{memory:?}");
             assert_eq!(memory.kind(false), anonymous, "{memory:?}");
-        }
-    }
-
-    #[test]
-    fn file_systems_in_memory_are_found_behind_optional_fields() {
-        let mountinfo = "22 1 254:0 / / rw - ext4 /dev/vda rw\n\
-                         23 22 0:21 / /dev/shm rw,nosuid shared:4 - tmpfs tmpfs rw\n\
-                         24 22 0:22 / /mnt/ram\\040disk rw - tmpfs none rw\n\
-                         25 22 0:23 / /h rw shared:9 - hugetlbfs hugetlbfs rw,pagesize=1024M\n\
-                         26 22 0:24 / /g rw - hugetlbfs hugetlbfs rw\n";
-        let mounts = [
-            ("/", false),
-            ("/dev/shm", true),
-            ("/mnt/ram\\040disk", true),
-            ("/h", false),
-            ("/g", false),
-        ];
-        assert_eq!(
-            MemoryFilesystems::of_mountinfo(mountinfo, 2 << 20),
-            MemoryFilesystems {
-                tmpfs: BTreeSet::from([(0, 21), (0, 22)]),
-                mounts: mounts.map(|(at, is)| (at.to_owned(), is)).into(),
-                hugetlb: BTreeMap::from([((0, 23), 1 << 30), ((0, 24), 2 << 20)]),
-            }
-        );
-    }
-
-    #[test]
-    fn a_path_is_of_the_nearest_mount_above_it() {
-        let mountinfo = "22 1 0:20 / / rw - tmpfs none rw\n\
-                         23 22 254:0 / /models rw - ext4 /dev/vda rw\n\
-                         24 23 0:22 / /models/ram rw - tmpfs none rw\n\
-                         25 22 0:23 / /twice rw - tmpfs none rw\n\
-                         26 25 254:1 / /twice rw - xfs /dev/vdb rw\n";
-        let found = MemoryFilesystems::of_mountinfo(mountinfo, 2 << 20);
-        for (path, want) in [
-            ("/a", true),
-            ("/models/a.gguf", false),
-            ("/models2/a", true),
-            ("/models/ram/a", true),
-            ("/twice/a", false),
-            ("/memfd:x", true),
-            ("/SYSV00000000", true),
-        ] {
-            assert_eq!(found.is_shared_memory(path), want, "{path}");
         }
     }
 

@@ -5,7 +5,8 @@
 
 use crate::host::error::Error;
 use crate::host::process::ProcessDir;
-use model::mapping::{Content, Mapping, MemoryClass, MemoryFilesystems};
+use model::mapping::{Content, Mapping, MemoryClass};
+use model::mounts::MemoryFilesystems;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;

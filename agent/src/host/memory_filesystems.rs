@@ -3,7 +3,8 @@
 
 use crate::host::process::ProcessDir;
 use crate::host::root::Root;
-use model::mapping::{Device, MemoryFilesystems};
+use model::mapping::Device;
+use model::mounts::MemoryFilesystems;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::fd::FromRawFd;

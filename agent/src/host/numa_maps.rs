@@ -1,6 +1,6 @@
 //! The format of `/proc/PID/numa_maps`: one mapping a line, its policy and its pages by node.
 
-use model::mapping::MemoryFilesystems;
+use model::mounts::MountPoints;
 use model::policy::{OwnPolicy, Policy};
 use model::process::{ByNode, MemoryKind};
 use model::topology::NodeId;
@@ -22,14 +22,14 @@ pub(crate) struct Sum {
 
 impl Sum {
     /// Adds a line. `page_size` is the size of a page where the line names none, bytes;
-    /// `filesystems` are the process's.
+    /// `mounts` are the process's.
     ///
     /// Kinds follow from the line: hugetlb is `huge`; a file below a tmpfs, a memfd, System V and
     /// shared anonymous memory is `shared`; another file is `file`; the rest is `anonymous`. The
     /// private copies of a private file mapping are `anonymous`, but the line counts them over all
     /// nodes (`anon=`): on a mapping with both, spread over several nodes, they are divided in the
     /// proportion of its pages. The sums by node are exact in any case, the kinds approximate there.
-    pub(crate) fn add(&mut self, line: &str, page_size: u64, filesystems: &MemoryFilesystems) {
+    pub(crate) fn add(&mut self, line: &str, page_size: u64, mounts: &MountPoints<'_>) {
         let Some(mapping) = Mapping::parse(line) else {
             return;
         };
@@ -53,7 +53,7 @@ impl Sum {
         let kind = match mapping.file {
             _ if mapping.huge => MemoryKind::Huge,
             None => private_kind,
-            Some(path) if filesystems.is_shared_memory(path) => MemoryKind::Shared,
+            Some(path) if mounts.is_shared_memory(path) => MemoryKind::Shared,
             Some(_) => MemoryKind::File,
         };
         let private = if matches!(kind, MemoryKind::File | MemoryKind::Shared) {
@@ -162,13 +162,9 @@ mod tests {
 
     fn sum(text: &str) -> Sum {
         let mut sum = Sum::default();
-        let mounts = [("/mnt/ram".to_owned(), true)].into();
-        let filesystems = MemoryFilesystems {
-            mounts,
-            ..MemoryFilesystems::default()
-        };
+        let mounts = MountPoints::of_mountinfo("24 22 0:22 / /mnt/ram rw - tmpfs none rw\n");
         for line in text.lines() {
-            sum.add(line, 4096, &filesystems);
+            sum.add(line, 4096, &mounts);
         }
         sum
     }
@@ -200,7 +196,7 @@ mod tests {
 
     fn sum_of(line: &str) -> Sum {
         let mut sum = Sum::default();
-        sum.add(line, 4096, &MemoryFilesystems::default());
+        sum.add(line, 4096, &MountPoints::default());
         sum
     }
 

@@ -3,14 +3,13 @@
 //! The kernel walks the page tables under the process's lock to write that file: 10 ms for 1 GiB.
 
 use crate::host::error::Error;
-use crate::host::memory_filesystems;
 use crate::host::numa_maps::{self, Sum};
 use crate::host::process::ProcessDir;
+use model::mounts::MountPoints;
 use model::policy::Policy;
 use model::process::{MemoryKind, Placement};
 use model::time::Timestamp;
 use procfs::page_size;
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 
 /// Reads and sums all mappings; `None` for a process without any: kernel threads and zombies.
@@ -22,7 +21,10 @@ use std::io::{BufRead, BufReader};
 /// [`Error::Io`], with "not found" as [`Error::Gone`], so check that the kernel has the file
 /// with [`is_available`] first.
 pub(crate) fn read_placement(process: &ProcessDir) -> Result<Option<Sum>, Error> {
-    let filesystems = memory_filesystems::of(process, &BTreeMap::new());
+    let mountinfo = process
+        .read_start("mountinfo", u64::MAX)
+        .unwrap_or_default();
+    let mounts = MountPoints::of_mountinfo(&mountinfo);
     let file = match process.open_file("numa_maps") {
         // Newer kernels say ESRCH where there is no memory, too.
         Err(error) if error.is_gone() && !process.stat()?.has_address_space => return Ok(None),
@@ -39,7 +41,7 @@ pub(crate) fn read_placement(process: &ProcessDir) -> Result<Option<Sum>, Error>
         if length == 0 {
             break;
         }
-        sum.add(&String::from_utf8_lossy(&line), page_size(), &filesystems);
+        sum.add(&String::from_utf8_lossy(&line), page_size(), &mounts);
     }
     if sum.policy.is_none() && process.resident_bytes().is_ok_and(|b| b.unwrap_or(0) > 0) {
         let what = "is empty, though some memory is resident: is something mounted over it?";
@@ -120,7 +122,10 @@ mod tests {
             Fixture::with(&[("proc/7/numa_maps", "1 default file=/bin/x mapped=1 N1=1\n")]);
         let process = ProcessDir::open(&fixture.root(), 7).unwrap();
         let sum = read_placement(&process).unwrap().unwrap();
-        let kinds = sum.into_placement(Timestamp(std::time::SystemTime::UNIX_EPOCH)).by_kind.unwrap();
+        let kinds = sum
+            .into_placement(Timestamp(std::time::SystemTime::UNIX_EPOCH))
+            .by_kind
+            .unwrap();
         assert_eq!(kinds.keys().copied().collect::<Vec<_>>(), MemoryKind::ALL);
         assert_eq!(kinds[&MemoryKind::Anonymous], ByNode::new());
     }
