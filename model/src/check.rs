@@ -213,7 +213,7 @@ fn worker_affinity(process: &Process) -> Result<String, String> {
             list::counted("CPU", cpus)
         )),
         (Some(_), unasked @ 1..) => Err(format!(
-            "the affinity of {unasked} of its {threads} threads was not asked yet: watch it for longer"
+            "affinity and policy of {unasked} of its {threads} threads are not known yet: watch it for longer"
         )),
         _ => Err("its threads' affinity can't be read".to_owned()),
     }

@@ -184,7 +184,8 @@ pub struct Placing {
     pub cgroup: Option<String>,
     /// The container it runs in.
     pub container: Option<Container>,
-    /// Live threads whose affinity has not been asked yet: they may be bound otherwise.
+    /// Live threads whose affinity and policy have not been asked yet, or whose policy can't be read though the leader's can:
+    /// they may be bound otherwise.
     #[serde(default)]
     pub threads_unasked: usize,
     /// Why something above is missing.

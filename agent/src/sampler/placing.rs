@@ -9,8 +9,8 @@ use crate::host::status::{self, Status};
 use model::policy::{Placing, Policy};
 use std::collections::BTreeMap;
 
-/// How many ticks policy and cgroup are believed: the kernel walks the first mapping to tell the policy, and the cgroup is
-/// four files.
+/// How many ticks the cgroup is believed, which is four files, and the policy of a process with one thread: the kernel walks
+/// the first mapping to tell it.
 pub(super) const TICKS: u32 = 10;
 
 /// Threads of a process whose affinity and policy are asked in one tick, 9 and 10 µs each; all have their turn.
@@ -30,6 +30,10 @@ const STATUS: u64 = 8192;
 pub(super) struct Known {
     placing: Placing,
     memory_cgroup: Option<MemoryCgroup>,
+    /// Why there is no policy.
+    policy_reason: Option<String>,
+    /// Why something of the cgroup is missing.
+    cgroup_reason: Option<String>,
     /// Ticks until policy and cgroup are read again.
     due: u32,
     /// Each thread that was asked.
@@ -42,7 +46,7 @@ pub(super) struct Known {
 struct OfThread {
     /// Its affinity as the kernel's list.
     cpus: String,
-    /// Its memory policy; `None` where it can't be read.
+    /// Its memory policy; `None` where it can't be read, and until it is asked anew after the leader's has changed.
     policy: Option<Policy>,
 }
 
@@ -59,13 +63,19 @@ impl Known {
         let list = |text: &Option<String>| cpulist::parse(text.as_deref()?);
         self.placing.cpus_allowed = list(&status.cpus_allowed);
         self.placing.mems_allowed = list(&status.memory_allowed);
-        if let Some(due) = self.due.checked_sub(1) {
-            self.due = due;
-        } else {
-            self.read(root, dir);
-            // Not all processes on the same tick.
-            self.due = TICKS - 1 - dir.pid() % (TICKS / 2);
+        let due = self.due.checked_sub(1);
+        if due.is_none() {
+            self.read_cgroup(root, dir);
         }
+        // Threads are compared with the leader as it is now.
+        if due.is_none() || tids.iter().any(|tid| *tid != dir.pid()) {
+            self.read_policy(root, dir);
+        }
+        // Not all processes on the same tick.
+        self.due = due.unwrap_or(TICKS - 1 - dir.pid() % (TICKS / 2));
+        let reasons = [&self.policy_reason, &self.cgroup_reason];
+        let reasons: Vec<&str> = reasons.into_iter().flatten().map(String::as_str).collect();
+        self.placing.reason = (!reasons.is_empty()).then(|| reasons.join("; "));
         self.ask_threads(dir, tids, haste as usize);
     }
 
@@ -74,23 +84,29 @@ impl Known {
         self.due = 0;
     }
 
-    fn read(&mut self, root: &Root, dir: &ProcessDir) {
-        let mut reasons = Vec::new();
-        self.placing.policy = match read_policy(dir, dir.pid()) {
-            Ok(Some(policy)) => Some(policy),
-            Ok(None) => {
-                reasons.push("its memory policy is no line of numa_maps".to_owned());
-                None
-            }
+    fn read_policy(&mut self, root: &Root, dir: &ProcessDir) {
+        let read = match read_policy(dir, dir.pid()) {
+            Ok(Some(policy)) => Ok(policy),
+            Ok(None) => Err("its memory policy is no line of numa_maps".to_owned()),
             Err(_) if !is_available(root) => {
-                reasons.push("this kernel has no numa_maps (CONFIG_NUMA)".to_owned());
-                None
+                Err("this kernel has no numa_maps (CONFIG_NUMA)".to_owned())
             }
-            Err(error) => {
-                reasons.push(error.to_string());
-                None
-            }
+            Err(error) => Err(error.to_string()),
         };
+        let (policy, reason) = match read {
+            Ok(policy) => (Some(policy), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        if policy != self.placing.policy {
+            // Theirs may have changed with it: those whose turn comes later would be compared as they were.
+            for thread in self.threads.values_mut() {
+                thread.policy = None;
+            }
+        }
+        (self.placing.policy, self.policy_reason) = (policy, reason);
+    }
+
+    fn read_cgroup(&mut self, root: &Root, dir: &ProcessDir) {
         match dir.read_start("cgroup", STATUS) {
             Ok(text) => {
                 let cgroup = read_cgroup(root, &text);
@@ -99,11 +115,10 @@ impl Known {
                 self.placing.cpuset_cpus = cgroup.cpus;
                 self.placing.cpuset_mems = cgroup.mems;
                 self.memory_cgroup = cgroup.memory;
-                reasons.extend(cgroup.reason);
+                self.cgroup_reason = cgroup.reason;
             }
-            Err(error) => reasons.push(error.to_string()),
+            Err(error) => self.cgroup_reason = Some(error.to_string()),
         }
-        self.placing.reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     }
 
     /// The next threads in turn; the leader's affinity is the process's.
@@ -127,7 +142,9 @@ impl Known {
                 self.threads.insert(tid, OfThread { cpus, policy });
             }
         }
-        let is_unasked = |tid: &&u32| **tid != dir.pid() && !self.threads.contains_key(tid);
+        let known = |thread: &OfThread| thread.policy.is_some() || self.placing.policy.is_none();
+        let is_asked = |tid: &u32| *tid == dir.pid() || self.threads.get(tid).is_some_and(known);
+        let is_unasked = |tid: &&u32| !is_asked(tid);
         self.placing.threads_unasked = tids.iter().filter(is_unasked).count();
     }
 
@@ -225,16 +242,72 @@ mod tests {
     #[test]
     fn a_threads_policy_is_told_where_it_is_not_its_processs() {
         let fixture = bound();
-        for (tid, policy) in [(8, "default"), (9, "bind:1")] {
-            let text = format!("5595d5650000 {policy} file=/bin/x N1=1\n");
-            fixture.file(&format!("proc/7/task/{tid}/numa_maps"), &text);
-        }
+        set_policy(&fixture, 8, "default");
+        set_policy(&fixture, 9, "bind:1");
         let known = looked(&fixture, &[7, 8, 9, 10]);
         let policy = |tid| known.thread_policy(tid).map(|p| p.to_string());
         assert_eq!(policy(8).as_deref(), Some("default"));
         for same in [7, 9, 10] {
             assert_eq!(policy(same), None, "{same}");
         }
+    }
+
+    fn look_again(known: &mut Known, fixture: &Fixture, tids: &[u32]) {
+        let (root, status) = (fixture.root(), Status::default());
+        known.look(&root, &process(fixture), &status, tids, Haste::Steady);
+    }
+
+    fn set_policy(fixture: &Fixture, tid: u32, policy: &str) {
+        let text = format!("5595d5650000 {policy} file=/bin/x N1=1\n");
+        fixture.file(&format!("proc/7/task/{tid}/numa_maps"), &text);
+    }
+
+    #[test]
+    fn threads_are_compared_with_their_leader_as_it_is_now() {
+        let fixture = bound();
+        set_policy(&fixture, 8, "bind:1");
+        let mut known = looked(&fixture, &[7, 8]);
+        for tid in [7, 8] {
+            set_policy(&fixture, tid, "bind:0");
+        }
+        look_again(&mut known, &fixture, &[7, 8]);
+        assert_eq!(known.placing().policy, Some(Policy::bind(0)));
+        assert_eq!(known.thread_policy(8), None);
+    }
+
+    #[test]
+    fn threads_whose_turn_comes_later_are_not_compared_as_they_were() {
+        let fixture = bound();
+        // Two turns.
+        let tids: Vec<u32> = (7..7 + 64).collect();
+        for tid in &tids {
+            let status = "Cpus_allowed_list:\t0-3\n";
+            fixture.file(&format!("proc/7/task/{tid}/status"), status);
+            set_policy(&fixture, *tid, "bind:1");
+        }
+        let mut known = looked(&fixture, &tids);
+        look_again(&mut known, &fixture, &tids);
+        assert_eq!(known.placing().threads_unasked, 0);
+        for tid in &tids {
+            set_policy(&fixture, *tid, "bind:0");
+        }
+        look_again(&mut known, &fixture, &tids);
+        let differs = tids
+            .iter()
+            .filter(|tid| known.thread_policy(**tid).is_some());
+        assert_eq!(differs.count(), 0);
+        assert_eq!(known.placing().threads_unasked, 32);
+    }
+
+    #[test]
+    fn a_thread_whose_policy_cannot_be_read_was_not_asked() {
+        let fixture = bound();
+        set_policy(&fixture, 8, "bind:1");
+        let known = looked(&fixture, &[7, 8, 9]);
+        assert_eq!(known.placing().threads_unasked, 1);
+        fixture.unreadable("proc/7/task/7/numa_maps");
+        let known = looked(&fixture, &[7, 8, 9]);
+        assert_eq!(known.placing().threads_unasked, 0, "nobody's can be read");
     }
 
     #[test]
