@@ -2,6 +2,7 @@
 
 use super::*;
 use model::finding::Cleared;
+use model::process::MemoryKind;
 use unicode_width::UnicodeWidthStr;
 
 /// Every line of a page, scrolled through.
@@ -57,6 +58,33 @@ fn the_detail_says_what_memory_holds_where_and_how_sure_that_is() {
     }
     let weights = lines.iter().find(|line| line.contains("weights  "));
     assert!(weights.is_some_and(|line| line.contains('~')), "{lines:#?}");
+}
+
+#[test]
+fn a_kind_of_which_nothing_is_known_is_a_dash_in_the_detail() {
+    let size = (160, 50);
+    let node_0 = |known: bool| {
+        let mut snapshot = made_up::two_nodes(1);
+        for process in &mut snapshot.processes {
+            let kinds = process.placement.by_kind.as_mut().unwrap();
+            if !known {
+                kinds.remove(&MemoryKind::Shared);
+            }
+        }
+        let mut app = app(vec![snapshot], size);
+        press(&mut app, Key::Enter);
+        let lines = whole(&mut app, size);
+        let titles = lines
+            .iter()
+            .position(|l| l.contains("anon") && l.contains("huge"));
+        lines[titles.unwrap() + 1].clone()
+    };
+    assert!(
+        node_0(true).ends_with(" ~0 B      ~0 B"),
+        "{}",
+        node_0(true)
+    );
+    assert!(node_0(false).ends_with(" -      ~0 B"), "{}", node_0(false));
 }
 
 #[test]
