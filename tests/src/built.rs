@@ -1,7 +1,6 @@
 //! The programs under test on this machine: as xtask built them, or as cargo does now.
 
 use crate::play::Tools;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -68,11 +67,12 @@ impl PublicCopy {
             std::thread::current().id()
         );
         let copy = Self(std::env::temp_dir().join(own));
-        let public = std::fs::Permissions::from_mode(0o755);
-        let copied =
-            std::fs::copy(program, &copy.0).and_then(|_| std::fs::set_permissions(&copy.0, public));
+        // By a process of its own: what another test forks meanwhile would keep the file open for writing, and nobody may
+        // run it then.
+        let mut install = std::process::Command::new("install");
+        let copied = install.arg("-m755").arg(program).arg(&copy.0).status();
         assert!(
-            copied.is_ok(),
+            copied.as_ref().is_ok_and(std::process::ExitStatus::success),
             "{} -> {}: {copied:?}",
             program.display(),
             copy.0.display()
