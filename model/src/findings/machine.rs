@@ -43,11 +43,7 @@ fn replicas(view: &View<'_>) -> Vec<Finding> {
     let Some(idle) = idle else {
         return Vec::new();
     };
-    let home = Home {
-        nodes: BTreeSet::from([idle.id]),
-        because: "an idle node".to_owned(),
-        is_device: false,
-    };
+    let home = Home::without_device(BTreeSet::from([idle.id]), "an idle node");
     let mut found = Vec::new();
     for (i, (process, node)) in busy.iter().enumerate() {
         let first = busy[..i].iter().find(|(other, n)| {

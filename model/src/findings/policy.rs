@@ -96,11 +96,7 @@ fn late_bind(subject: &Subject<'_>) -> Option<Finding> {
         named(&bound),
         percent(away)
     );
-    let home = Home {
-        nodes: bound,
-        because: "its policy".to_owned(),
-        is_device: false,
-    };
+    let home = Home::without_device(bound, "its policy");
     let found = subject.finds("memory-from-before-bind", Severity::Warn, summary);
     Some(
         found
@@ -182,11 +178,7 @@ fn cpuset(subject: &Subject<'_>) -> Option<Finding> {
 fn node_is_full(subject: &Subject<'_>) -> Option<Finding> {
     let home = subject.device_home().or_else(|| {
         let nodes = subject.bound_to()?;
-        Some(Home {
-            nodes,
-            because: "its policy".to_owned(),
-            is_device: false,
-        })
+        Some(Home::without_device(nodes, "its policy"))
     })?;
     let t = subject.view.thresholds;
     let topology = &subject.view.now.topology;

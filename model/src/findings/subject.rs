@@ -34,6 +34,17 @@ pub struct Home {
     pub is_device: bool,
 }
 
+impl Home {
+    /// Nodes that something else than a device says.
+    pub(super) fn without_device(nodes: BTreeSet<NodeId>, because: &str) -> Self {
+        Self {
+            nodes,
+            because: because.to_owned(),
+            is_device: false,
+        }
+    }
+}
+
 impl View<'_> {
     /// Nanoseconds from then to now; `None` where they are too few for a rate.
     pub(super) fn since(&self, monotonic_ns: u64) -> Option<u64> {
@@ -125,11 +136,7 @@ impl<'a> Subject<'a> {
             let (node, _) = time
                 .iter()
                 .find(|(node, _)| share(&time, |n| n == **node).is_some_and(|s| s > 1.0 - mixed))?;
-            Some(Home {
-                nodes: BTreeSet::from([*node]),
-                because: "its CPUs".to_owned(),
-                is_device: false,
-            })
+            Some(Home::without_device(BTreeSet::from([*node]), "its CPUs"))
         })
     }
 

@@ -52,12 +52,8 @@ fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
         "By",
         subject.placement_source(),
     );
+    let at_memory = Home::without_device(BTreeSet::from([near]), "its memory");
     // Threads belong near their GPU: then it is the memory that is in the wrong place.
-    let at_memory = Home {
-        nodes: BTreeSet::from([near]),
-        because: "its memory".to_owned(),
-        is_device: false,
-    };
     let found = match subject.device_home() {
         Some(home) if !home.nodes.contains(&near) => found.start_anew(subject, &home),
         _ if forbidden(subject, &at_memory).1 => {
@@ -98,11 +94,7 @@ fn wander(subject: &Subject<'_>) -> Option<Finding> {
     };
     let home = subject.home().or_else(|| {
         let node = subject.memory().and_then(most).or_else(|| most(&time))?;
-        Some(Home {
-            nodes: BTreeSet::from([node]),
-            because: "most of it".to_owned(),
-            is_device: false,
-        })
+        Some(Home::without_device(BTreeSet::from([node]), "most of it"))
     })?;
     Some(
         found
@@ -178,11 +170,9 @@ fn workers_policy(subject: &Subject<'_>) -> Option<Finding> {
         strays.len(),
         first.name
     );
-    let home = subject.device_home().unwrap_or(Home {
-        nodes: bound,
-        because: "its policy".to_owned(),
-        is_device: false,
-    });
+    let home = subject
+        .device_home()
+        .unwrap_or(Home::without_device(bound, "its policy"));
     Some(
         subject
             .finds("worker-policy-differs", Severity::Warn, summary)

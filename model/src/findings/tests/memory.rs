@@ -30,13 +30,7 @@ fn severity_follows_the_share_that_is_away() {
         let mut process = process();
         process.placement.by_node_bytes = memory(&[(0, away * GIB), (1, (100 - away) * GIB)]);
         let now = snapshot(10, vec![process]);
-        let view = View {
-            now: &now,
-            past: &Past::default(),
-            thresholds: &Thresholds::default(),
-            cache_bytes: None,
-        };
-        let found = findings(&view);
+        let found = findings_with(&now, None);
         let found = found.iter().find(|f| f.id == "memory-away-from-gpu");
         assert_eq!(found.map(|f| f.severity), expected, "{away} %");
     }
@@ -82,13 +76,7 @@ fn weights_in_remote_page_cache_are_named_by_their_files() {
         ("/m/3.gguf".to_owned(), ByNode::from([(1, GIB)])),
     ]));
     let now = snapshot(10, vec![process]);
-    let view = View {
-        now: &now,
-        past: &Past::default(),
-        thresholds: &Thresholds::default(),
-        cache_bytes: None,
-    };
-    let found = findings(&view);
+    let found = findings_with(&now, None);
     let found = found
         .iter()
         .find(|f| f.id == "weights-in-remote-page-cache")

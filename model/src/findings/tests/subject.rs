@@ -11,13 +11,7 @@ fn relaunch_of_worker(others: Vec<Process>) -> String {
     worker.command = "worker".to_owned();
     worker.placement.by_node_bytes = memory(&[(0, GIB)]);
     let now = snapshot(10, [others, vec![worker]].concat());
-    let view = View {
-        now: &now,
-        past: &Past::default(),
-        thresholds: &Thresholds::default(),
-        cache_bytes: None,
-    };
-    let found = findings(&view);
+    let found = findings_with(&now, None);
     let mut found = found.iter().filter(|f| f.pid == Some(42));
     let found = found.find(|f| f.id == "memory-away-from-gpu");
     let advice = found.map_or_else(Vec::new, |f| f.advice.clone());

@@ -92,13 +92,7 @@ fn threads_are_sent_to_their_memory_but_never_away_from_their_gpu() {
         process.placing.policy = None;
         process.placement.by_node_bytes = memory(&[(0, GIB), (1, 0)]);
         let now = snapshot(10, vec![process]);
-        let view = View {
-            now: &now,
-            past: &Past::default(),
-            thresholds: &Thresholds::default(),
-            cache_bytes: None,
-        };
-        let found = findings(&view);
+        let found = findings_with(&now, None);
         let found = found
             .into_iter()
             .find(|f| f.id == "threads-away-from-memory");
