@@ -52,10 +52,27 @@ pub fn play_on(
             .map_or_else(|_| String::new(), |release| release.trim().to_owned()),
         ..Report::default()
     };
+    let killed = oom_kills();
     if let Err(error) = play_into(session, tools, nodes, forced, &mut report) {
         report.error = Some(format!("{error:#}"));
     }
+    // Whatever else went wrong then, went wrong because of it.
+    let killed = oom_kills().saturating_sub(killed);
+    if killed > 0 {
+        let then = report.error.take().unwrap_or_default();
+        report.error = Some(format!(
+            "a node ran out of memory and the kernel killed {killed} processes: give the guest more (--memory); {then}"
+        ));
+    }
     report
+}
+
+/// Processes that the kernel has killed for want of memory, since boot.
+fn oom_kills() -> u64 {
+    let text = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    text.lines()
+        .find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok())
+        .unwrap_or(0)
 }
 
 fn play_into(

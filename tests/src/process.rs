@@ -95,13 +95,17 @@ impl Running {
     /// Writes an empty line to its stdin.
     ///
     /// # Errors
-    /// When it has closed its end.
+    /// When it has closed its end; with how it ended, if it did.
     pub fn say_go(&mut self) -> Result<()> {
         let stdin = self.child.stdin.as_mut().context("stdin is closed")?;
-        stdin
-            .write_all(b"\n")
-            .and_then(|()| stdin.flush())
-            .context("stdin")
+        let Err(error) = stdin.write_all(b"\n").and_then(|()| stdin.flush()) else {
+            return Ok(());
+        };
+        let ended = match self.child.try_wait() {
+            Ok(Some(status)) => format!("stdin; it ended with {status}: {}", self.stderr_so_far()),
+            _ => "stdin".to_owned(),
+        };
+        Err(error).context(ended)
     }
 
     /// Ends its stdin.

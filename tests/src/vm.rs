@@ -38,7 +38,9 @@ impl Guest {
     /// Boots it and plays all sessions; `scenario` is the runner's binary.
     #[must_use]
     pub fn play(kernel: &str, scenario: &Path) -> Self {
-        Self::run(kernel, scenario, &["--modules", "brd"], &[], None)
+        // With 512 MiB a node, bound memory left as little as 23 MiB of node 0 free, and sometimes none.
+        let machine = ["--modules", "brd", "--memory", "2G"];
+        Self::run(kernel, scenario, &machine, &[], None)
     }
 
     /// Boots it with a GPU on node 1, and plays the launches.
