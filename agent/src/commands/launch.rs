@@ -52,7 +52,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     let elsewhere = elsewhere.map(|elsewhere| elsewhere.to_string());
     for warning in elsewhere
         .into_iter()
-        .chain(contradiction::of(command, &plan))
+        .chain(contradiction::of(command, inherited, &plan))
     {
         logging::say(&warning);
     }
@@ -113,7 +113,7 @@ fn print(
     if let Some(elsewhere) = elsewhere {
         comment(out, &elsewhere.to_string())?;
     }
-    if let Some(warning) = contradiction::of(command, plan) {
+    if let Some(warning) = contradiction::of(command, inherited, plan) {
         comment(out, &warning)?;
     }
     let own = match engine_flags::of(command, plan, gpus) {
@@ -138,6 +138,11 @@ fn as_cuda_numbers(gpus: &[Gpu]) -> Vec<u32> {
         return (0..).take(gpus.len()).collect();
     }
     gpus.iter().filter_map(|gpu| gpu.number).collect()
+}
+
+/// A variable of the environment that the command inherits.
+fn inherited(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 fn apart(plan: &Plan) -> String {

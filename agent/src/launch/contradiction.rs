@@ -1,9 +1,11 @@
 //! Options of a command that undo what launch does, as far as they are known: an engine that spreads its threads, or binds
 //! itself to another node.
 
+use super::wrappers::unwrapped;
 use crate::engines::rules;
 use model::launch::Plan;
 use model::list;
+use std::borrow::Cow;
 use std::ffi::OsString;
 
 /// numactl's options that bind.
@@ -25,22 +27,30 @@ const BINDS: [&str; 15] = [
     "--physcpubind",
 ];
 
-/// The first such option of a command, in one line; `None` where none is known.
-pub(crate) fn of(command: &[OsString], plan: &Plan) -> Option<String> {
-    let argv: Vec<String> = command
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    let program = argv.first()?.rsplit('/').next()?;
-    if program == "numactl" {
-        let binds = argv.iter().skip(1).take_while(|word| word.starts_with('-'));
-        let binds = binds.filter(|word| BINDS.iter().any(|option| word.starts_with(option)));
-        return binds
-            .map(|word| format!("numactl {word} binds the command anew: leave one of them out"))
-            .next();
+/// What llama.cpp takes for `--numa` where that is not given.
+const LLAMA_NUMA: &str = "LLAMA_ARG_NUMA";
+
+/// The first such option of a command, in one line; `None` where none is known. `inherited` gives a variable of the
+/// environment that the command gets.
+pub(crate) fn of(
+    command: &[OsString],
+    inherited: impl Fn(&str) -> Option<String>,
+    plan: &Plan,
+) -> Option<String> {
+    let words: Vec<Cow<'_, str>> = command.iter().map(|word| word.to_string_lossy()).collect();
+    let words: Vec<&str> = words.iter().map(|word| &**word).collect();
+    let (wrappers, ..) = unwrapped(&words)?;
+    if let Some(anew) = bound_anew(wrappers) {
+        return Some(anew);
     }
+    let argv: Vec<String> = words[wrappers.len()..]
+        .iter()
+        .map(|w| (*w).to_owned())
+        .collect();
     match rules::detect(&argv, "")?.engine.as_str() {
-        "llama.cpp" => spread(&argv),
+        "llama.cpp" => spread(&argv, || {
+            assigned(wrappers, LLAMA_NUMA).or_else(|| inherited(LLAMA_NUMA))
+        }),
         "vllm" => other_node(&argv, "--numa-bind-nodes", plan),
         "sglang" => other_node(&argv, "--numa-node", plan),
         "triton" => policies(&argv, plan),
@@ -48,13 +58,47 @@ pub(crate) fn of(command: &[OsString], plan: &Plan) -> Option<String> {
     }
 }
 
+/// By a numactl among the words before the program.
+fn bound_anew(words: &[&str]) -> Option<String> {
+    let is_numactl = |word: &&str| word.rsplit('/').next() == Some("numactl");
+    let at = words.iter().position(is_numactl)?;
+    let own = words
+        .iter()
+        .skip(at + 1)
+        .take_while(|word| word.starts_with('-'));
+    let mut binds = own.filter(|word| BINDS.iter().any(|option| word.starts_with(option)));
+    let word = binds.next()?;
+    Some(format!(
+        "numactl {word} binds the command anew: leave one of them out"
+    ))
+}
+
 /// llama.cpp's `distribute` gives each thread a node in turn, whatever CPUs it was given.
-fn spread(argv: &[String]) -> Option<String> {
+fn spread(argv: &[String], variable: impl Fn() -> Option<String>) -> Option<String> {
     let all = values(argv, "--numa");
-    all.contains(&"distribute").then(|| {
-        "--numa distribute spreads its threads over all nodes, which undoes the binding: write --numa numactl"
-            .to_owned()
+    let spreads = |given: &str, other: &str| {
+        format!(
+            "{given} spreads its threads over all nodes, which undoes the binding: write {other}"
+        )
+    };
+    if all.contains(&"distribute") {
+        return Some(spreads("--numa distribute", "--numa numactl"));
+    }
+    let by_variable = all.is_empty() && variable().as_deref() == Some("distribute");
+    by_variable.then(|| {
+        let [given, other] = ["distribute", "numactl"].map(|how| format!("{LLAMA_NUMA}={how}"));
+        spreads(&given, &other)
     })
+}
+
+/// What `env NAME=VALUE` before the program sets.
+fn assigned(wrappers: &[&str], name: &str) -> Option<String> {
+    let value = |word: &&str| {
+        word.strip_prefix(name)?
+            .strip_prefix('=')
+            .map(str::to_owned)
+    };
+    wrappers.iter().rev().find_map(value)
 }
 
 fn other_node(argv: &[String], option: &str, plan: &Plan) -> Option<String> {
@@ -119,6 +163,44 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_variable_counts_where_the_option_is_not_given() {
+        let plan = Plan {
+            memory_node: 1,
+            cpu_node: 1,
+            cpus: vec![4, 5],
+        };
+        for (command, inherited, undoes) in [
+            ("llama-server -m a.gguf", Some("distribute"), true),
+            ("llama-server -m a.gguf", Some("isolate"), false),
+            ("llama-server -m a.gguf", None, false),
+            (
+                "llama-server -m a.gguf --numa numactl",
+                Some("distribute"),
+                false,
+            ),
+            (
+                "env LLAMA_ARG_NUMA=distribute llama-server -m a.gguf",
+                None,
+                true,
+            ),
+            (
+                "env LLAMA_ARG_NUMA=numactl llama-server -m a.gguf",
+                Some("distribute"),
+                false,
+            ),
+            ("vllm serve m", Some("distribute"), false),
+        ] {
+            let argv: Vec<OsString> = command.split(' ').map(Into::into).collect();
+            let given = |_: &str| inherited.map(str::to_owned);
+            let found = of(&argv, given, &plan);
+            assert_eq!(found.is_some(), undoes, "{command}: {found:?}");
+            if let Some(why) = found {
+                assert!(why.starts_with("LLAMA_ARG_NUMA=distribute "), "{why}");
+            }
+        }
+    }
+
+    #[test]
     fn options_that_undo_the_binding() {
         let plan = Plan {
             memory_node: 1,
@@ -130,7 +212,7 @@ mod tests {
                 "llama-server -m a.gguf --numa distribute",
                 Some("--numa distribute"),
             ),
-            ("llama-server -m a.gguf --numa numactl", None),
+            ("llama-server --numa numactl -m a.gguf", None),
             ("llama-server -m distribute.gguf", None),
             (
                 "vllm serve m --numa-bind --numa-bind-nodes 0 1",
@@ -168,10 +250,18 @@ mod tests {
                 Some("numactl --membind=1 binds the command anew: leave one of them out"),
             ),
             ("numactl --show", None),
+            (
+                "nice -n 5 numactl -m 0 llama-server -m a.gguf",
+                Some("numactl -m binds"),
+            ),
+            (
+                "sudo -u ai llama-server -m a.gguf --numa distribute",
+                Some("--numa distribute"),
+            ),
             ("sleep 0", None),
         ] {
             let argv: Vec<OsString> = command.split(' ').map(Into::into).collect();
-            let found = of(&argv, &plan);
+            let found = of(&argv, |_| None, &plan);
             match want {
                 Some(want) => assert!(
                     found.as_ref().is_some_and(|f| f.contains(want)),

@@ -142,10 +142,11 @@ fn own_words(words: &[&str], wrapper: &Options) -> usize {
     at
 }
 
-/// `5m`, `0-3`, `.5` or `ff`, as a time, CPUs or a mask of them: the wrappers' own words, which may be left out.
+/// `5m`, `infinity`, `0-3`, `.5` or `ff`, as a time, CPUs or a mask of them: the wrappers' own words, which may be left out.
 fn is_number(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         || word.bytes().all(|byte| byte.is_ascii_hexdigit())
+        || ["inf", "infinity"].contains(&word)
 }
 
 /// A program's own options without their separate values, and how many words both are.
@@ -191,6 +192,7 @@ mod tests {
             ("nohup nice -n 5 /usr/bin/docker", Some((4, "docker"))),
             ("timeout --signal INT 5m docker", Some((4, "docker"))),
             ("timeout -s INT 5m 7z", Some((4, "7z"))),
+            ("timeout infinity docker", Some((2, "docker"))),
             ("taskset -c 0-3 docker", Some((3, "docker"))),
             ("taskset ff docker", Some((2, "docker"))),
             ("numactl --membind 1 -N 1 docker", Some((5, "docker"))),
