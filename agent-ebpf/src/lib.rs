@@ -87,7 +87,8 @@ pub struct Thread {
     /// On-CPU nanoseconds on `home_node`; those on other nodes are in rows of `SCHED`. A thread that stays costs a switch
     /// one look-up less.
     pub on_cpu_ns: u64,
-    /// The scheduler's own account of its run time (`sum_exec_runtime`) up to which it is counted.
+    /// The scheduler's own account of its run time (`sum_exec_runtime`) up to which it is counted; 0 before its first
+    /// switch-out, if it was born since its process is watched.
     pub run_time_ns: u64,
     /// Elapsed nanoseconds in `task_numa_work`.
     pub scan_ns: u64,
@@ -272,6 +273,10 @@ pub mod global {
     pub const TASK_RUN_TIME: &str = "TASK_RUN_TIME";
     /// `u32`: offset of `task_struct.se.exec_start`.
     pub const TASK_EXEC_START: &str = "TASK_EXEC_START";
+    /// `u32`: offset of `task_struct.nvcsw`.
+    pub const TASK_SWITCHES: &str = "TASK_SWITCHES";
+    /// `u32`: offset of `task_struct.nivcsw`.
+    pub const TASK_FORCED_SWITCHES: &str = "TASK_FORCED_SWITCHES";
     /// `u32`: offset of `task_struct.signal`.
     pub const TASK_SIGNAL: &str = "TASK_SIGNAL";
     /// `u32`: offset of `signal_struct.live`.

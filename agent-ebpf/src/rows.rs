@@ -10,7 +10,7 @@ use agent_ebpf::{
 use aya_ebpf::bindings::BPF_ANY;
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::{Array, HashMap, PerCpuArray, RingBuf};
-use core::ptr::{addr_of, read_volatile};
+use core::ptr::{addr_of, read_volatile, write_volatile};
 
 use crate::kernel;
 
@@ -33,6 +33,9 @@ pub(crate) static NEWS: RingBuf = RingBuf::with_byte_size(64 * 1024, 0);
 /// Which counters the tracepoint programs of the second rung may write: the first rung may stand for some of them.
 #[map]
 static MAY_COUNT: Array<u32> = Array::with_max_entries(1, 0);
+/// 1 once a thread's state found no room: from then on not every thread that appears was just born.
+#[map]
+static THREADS_WERE_FULL: Array<u32> = Array::with_max_entries(1, 0);
 #[map]
 static LOST: PerCpuArray<u64> = PerCpuArray::with_max_entries(LOST_KINDS, 0);
 
@@ -202,7 +205,20 @@ fn find<K, V: Row>(map: &HashMap<K, V>, key: &K, current: &Current) -> Option<*m
 /// The current thread's state.
 #[inline(always)]
 pub(crate) fn thread(current: &Current) -> Option<*mut Thread> {
-    find(&THREADS, &current.tid, current)
+    let found = find(&THREADS, &current.tid, current);
+    if found.is_none()
+        && let Some(were_full) = THREADS_WERE_FULL.get_ptr_mut(0)
+    {
+        // SAFETY: whoever writes it writes the same.
+        unsafe { write_volatile(were_full, 1) };
+    }
+    found
+}
+
+/// Whether a thread may have run without a state of its own.
+#[inline(always)]
+pub(crate) fn threads_were_full() -> bool {
+    THREADS_WERE_FULL.get(0).is_some_and(|full| *full != 0)
 }
 
 /// The current thread with its state, by one look-up instead of two where it has counted before: for programs that run

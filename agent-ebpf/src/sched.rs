@@ -6,7 +6,7 @@
 //! exist when a process is first watched; whoever appears later was born since, and counts from zero. A thread that has
 //! not switched for minutes is in no row: the user side adds the slice under way, and finds it by `Cpu`.
 
-use agent_ebpf::{NO_NODE, SWITCHING, Thread};
+use agent_ebpf::{Lost, NO_NODE, SWITCHING, Thread};
 use aya_ebpf::EbpfContext;
 use aya_ebpf::macros::{btf_tracepoint, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
@@ -68,6 +68,15 @@ fn leave(ctx: &impl EbpfContext, current: &Current, task: Task) {
         }
         if (*thread).home_node == NO_NODE {
             (*thread).home_node = node;
+        }
+        if (*thread).run_time_ns == 0 && rows::threads_were_full() && task.switches() != Some(1) {
+            // It ran before there was room for its state: that is lost and counted as such. This slice is lost too, since
+            // nobody knows where it began.
+            rows::lost(Lost::Row);
+            (*thread).task = task.address();
+            (*thread).run_time_ns = run_time;
+            (*thread).last_node = node;
+            return;
         }
         let at_home = (*thread).home_node == node;
         let last = (*thread).last_node;

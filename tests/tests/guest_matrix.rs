@@ -12,11 +12,29 @@ use tests::matrix::cells::cells;
 use tests::matrix::document::{Matrix, Measured, rows, skeleton, text, write};
 use tests::matrix::exceptions::{EXCEPTIONS, reason};
 use tests::matrix::places::{Machine, PLACES, Place};
-use tests::matrix::sessions::FULL_SCHED;
+use tests::matrix::sessions::has_no_row;
 use tests::vm::Guest;
+
+/// Each test at each kernel of the machine of two nodes, given what `$played` makes of the place's number.
+macro_rules! on_each_kernel {
+    ($played:path, $($test:ident),* $(,)?) => {
+        on_each_kernel!(@ $played, kernel_5_10 = 0, $($test)*);
+        on_each_kernel!(@ $played, kernel_6_1 = 1, $($test)*);
+        on_each_kernel!(@ $played, kernel_6_12 = 2, $($test)*);
+        on_each_kernel!(@ $played, kernel_6_18 = 3, $($test)*);
+        on_each_kernel!(@ $played, kernel_7 = 4, $($test)*);
+    };
+    (@ $played:path, $kernel:ident = $number:literal, $($test:ident)*) => {
+        mod $kernel {
+            $(#[test] fn $test() { super::$test(&$played($number)); })*
+        }
+    };
+}
 
 #[path = "guest_matrix/full_sched.rs"]
 mod full_sched;
+#[path = "guest_matrix/full_threads.rs"]
+mod full_threads;
 #[path = "guest_matrix/self_test.rs"]
 mod self_test;
 
@@ -60,7 +78,7 @@ fn measured(place: &Place) -> (Measured, String) {
     let mut trouble = String::new();
     for report in guest
         .sessions()
-        .filter(|report| report.session != FULL_SCHED.name)
+        .filter(|report| !has_no_row(&report.session))
     {
         measured.release.clone_from(&report.kernel);
         match &report.error {

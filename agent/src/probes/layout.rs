@@ -66,6 +66,11 @@ impl Layout {
         g.insert("TASK_RUN_TIME", entity + run_time);
         let exec_start = types.offset("sched_entity", "exec_start")?;
         g.insert("TASK_EXEC_START", entity + exec_start);
+        g.insert("TASK_SWITCHES", types.offset("task_struct", "nvcsw")?);
+        g.insert(
+            "TASK_FORCED_SWITCHES",
+            types.offset("task_struct", "nivcsw")?,
+        );
         g.insert("TASK_SIGNAL", types.offset("task_struct", "signal")?);
         g.insert("SIGNAL_LIVE", types.offset("signal_struct", "live")?);
         g.insert("VMA_MM", types.offset("vm_area_struct", "vm_mm")?);
@@ -307,6 +312,8 @@ mod tests {
             "TASK_MM",
             "TASK_RUN_TIME",
             "TASK_EXEC_START",
+            "TASK_SWITCHES",
+            "TASK_FORCED_SWITCHES",
             "FOLL_LONGTERM",
             "TASK_SIGNAL",
             "SIGNAL_LIVE",

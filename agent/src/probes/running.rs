@@ -24,7 +24,7 @@ pub(crate) trait Threads {
 }
 
 /// Who runs on each CPU, by the CPU's index. What no row has of it counts if the CPU has not switched when the rows and
-/// the run time have been read. `full` says that the kernel side has no room for more threads.
+/// the run time have been read. `full` says that the kernel side has no room for more threads, or once had none.
 pub(crate) fn running(
     cpus: &[Cpu],
     threads: &[(u32, Thread)],
@@ -41,11 +41,12 @@ pub(crate) fn running(
             // The tid changes hands: the row is its last owner's, and the next one's is not made yet.
             (Some(thread), _) if thread.exited != 0 => return None,
             (Some(thread), Some(owner)) if owner.cookie != thread.cookie => return None,
+            // Its slices so far may be lost, on other nodes.
+            (Some(thread), _) if full && thread.run_time_ns == 0 => return None,
             (Some(thread), _) => {
                 let Thread { tgid, cookie, .. } = **thread;
                 (Some(thread), Owner { tgid, cookie })
             }
-            // Its slices so far may be lost, on other nodes.
             (None, _) if full => return None,
             (None, owner) => (None, owner?),
         };
@@ -153,7 +154,12 @@ mod tests {
     #[test]
     fn a_thread_that_found_no_room_has_no_slice() {
         let cpus = [(1, 8), (1, 9)];
-        let threads = [(9, registered(COOKIE, 7, 300))];
+        let registered = (9, registered(COOKIE, 7, 300));
+        assert_eq!(found_in(true, &cpus, &[registered]), [(1, 9, 700)]);
+        // A fault made its state, and it has not left the CPU since.
+        let mut late = registered;
+        (late.0, late.1.run_time_ns) = (8, 0);
+        let threads = [late, registered];
         assert_eq!(found_in(true, &cpus, &threads), [(1, 9, 700)]);
     }
 

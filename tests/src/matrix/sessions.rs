@@ -209,7 +209,7 @@ pub const DRIVER: Session = Session {
     )],
 };
 
-/// Two threads that go to and fro where there is room for one row of what they do away from home; no row of the table.
+/// Two threads that go to and fro where there is room for one row of what they do away from home.
 pub const FULL_SCHED: Session = Session {
     name: "matrix-full-sched",
     watch: Watch::Pids,
@@ -221,5 +221,30 @@ pub const FULL_SCHED: Session = Session {
     )],
 };
 
+/// A thread that begins where there is room for three threads, which others have.
+pub const FULL_THREADS: Session = Session {
+    name: "matrix-full-threads",
+    watch: Watch::Pids,
+    options: "--map-entries THREADS=3",
+    settings: &[NO_BALANCING],
+    workloads: &[("late", "late --early 2 --nodes {other},{cpu}")],
+};
+
+/// Whether it is about full maps, and no row of the table.
+#[must_use]
+pub fn has_no_row(session: &str) -> bool {
+    [FULL_SCHED, FULL_THREADS]
+        .iter()
+        .any(|full| full.name == session)
+}
+
 /// All of them.
-pub const ALL: [Session; 6] = [KINDS, MTHP, SWAP, BALANCING, DRIVER, FULL_SCHED];
+pub const ALL: [Session; 7] = [
+    KINDS,
+    MTHP,
+    SWAP,
+    BALANCING,
+    DRIVER,
+    FULL_SCHED,
+    FULL_THREADS,
+];

@@ -8,23 +8,8 @@ use tests::matrix::places::PLACES;
 use tests::matrix::sessions::FULL_SCHED;
 use tests::truth::{ProcessTruth, ThreadTruth};
 
-/// Each test at each kernel of the machine of two nodes.
-macro_rules! on_each_kernel {
-    ($($test:ident),* $(,)?) => {
-        on_each_kernel!(@ kernel_5_10 = 0, $($test)*);
-        on_each_kernel!(@ kernel_6_1 = 1, $($test)*);
-        on_each_kernel!(@ kernel_6_12 = 2, $($test)*);
-        on_each_kernel!(@ kernel_6_18 = 3, $($test)*);
-        on_each_kernel!(@ kernel_7 = 4, $($test)*);
-    };
-    (@ $kernel:ident = $number:literal, $($test:ident)*) => {
-        mod $kernel {
-            $(#[test] fn $test() { super::$test(&super::Played::at($number)); })*
-        }
-    };
-}
-
 on_each_kernel!(
+    super::Played::at,
     time_at_home_needs_no_row,
     time_away_is_told_where_it_was_or_not_at_all,
     a_move_is_told_or_lost,

@@ -124,7 +124,7 @@ fn play_matrix(options: &Options) {
         other: options.other_node,
     };
     for session in &matrix::sessions::ALL {
-        let full = session.name == matrix::sessions::FULL_SCHED.name;
+        let full = matrix::sessions::has_no_row(session.name);
         let needs_two = full || session.name == matrix::sessions::BALANCING.name;
         let needs_gpu = session.name == matrix::sessions::DRIVER.name;
         let wanted = options.sessions.is_empty()

@@ -11,6 +11,7 @@ mod drm;
 mod exec;
 mod fork;
 mod inherited;
+mod late;
 mod moves;
 mod pin;
 mod place;
@@ -60,6 +61,8 @@ enum Command {
     Touch(touch::Touch),
     /// Threads that change node.
     Moves(moves::Moves),
+    /// A thread that there is no room for at first.
+    Late(late::Late),
     /// Threads that compute on a node.
     Spin(spin::Spin),
     /// Threads that are born, touch and compute, and die.
@@ -108,6 +111,7 @@ fn run(options: &Options) -> Result<()> {
     match &options.command {
         Command::Touch(command) => command.run(stage),
         Command::Moves(command) => command.run(stage),
+        Command::Late(command) => command.run(stage),
         Command::Spin(command) => command.run(stage),
         Command::Threads(command) => command.run(stage),
         Command::Fork(command) => command.run(stage),
