@@ -102,6 +102,12 @@ impl Finding {
         })
     }
 
+    /// What sends its threads there as they run.
+    pub(super) fn move_threads(self, subject: &Subject<'_>, home: &Home) -> Self {
+        let cpus = Place::of(subject, home).cpus;
+        self.advise(format!("taskset -apc {cpus} {}", subject.pid()))
+    }
+
     /// What widens its cgroup's bounds, by whoever made it.
     pub(super) fn widen(self, subject: &Subject<'_>, home: &Home) -> Self {
         let placing = &subject.process.placing;

@@ -45,7 +45,6 @@ fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
         percent(away)
     );
     let found = subject.finds("threads-away-from-memory", severity, summary);
-    let pid = subject.pid();
     let found = found.by_node("CPU time", &time, SECONDS, "sched").number(
         format!("resident on node {node}"),
         memory[node] as f64,
@@ -59,9 +58,7 @@ fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
         _ if forbidden(subject, &at_memory).1 => {
             found.hint("its cgroup forbids those CPUs: widen its cpuset first")
         }
-        _ => found.advise(format!(
-            "taskset -apc $(cat /sys/devices/system/node/node{near}/cpulist) {pid}"
-        )),
+        _ => found.move_threads(subject, &at_memory),
     };
     Some(found.unless("the threads that compute are few, and rarely read memory"))
 }

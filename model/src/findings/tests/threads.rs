@@ -98,7 +98,7 @@ fn threads_are_sent_to_their_memory_but_never_away_from_their_gpu() {
             .find(|f| f.id == "threads-away-from-memory");
         found.unwrap().advice.concat()
     };
-    let taskset = "taskset -apc $(cat /sys/devices/system/node/node0/cpulist) 42";
+    let taskset = "taskset -apc 0-3 42";
     assert_eq!(advice(vec![gpu(0, Some(0))]), taskset);
     assert_eq!(advice(Vec::new()), taskset);
     let launch = "numawatch launch --gpu 0 -- server -m model.gguf   # once 42 has stopped";
