@@ -17,11 +17,12 @@ use std::ops::Range;
 /// it is kept at least, for 1.5 percentage points at worst in 95 of 100, and far less where nodes lie in blocks.
 const QUERIES: usize = 8_192;
 
-/// They are asked for in so many rounds, each of every stratum, so that a refresh that must stop early has asked all alike.
-const ROUNDS: usize = 16;
+/// They are asked for in so many rounds, each of every stratum, so that a refresh that must stop early has asked all alike, and
+/// overshoots by no more than 256 questions.
+const ROUNDS: usize = 32;
 
 /// Once all have been asked, so many rounds are asked again each refresh, in turn: the answers are 4 refreshes old at most.
-const AGAIN: usize = 4;
+const AGAIN: usize = 8;
 
 /// What a stratum's pages have in common: their mappings' class, their kind, pages a question, and of weights the file, as a
 /// place in [`Strata::files`].
