@@ -16,6 +16,7 @@ mod sampler;
 mod selftest;
 mod shell;
 mod topo;
+mod wrap;
 
 use std::process::ExitCode;
 

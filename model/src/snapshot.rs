@@ -67,8 +67,11 @@ pub struct Host {
     pub kernel: String,
     /// Online CPUs; `None` where the files that tell are masked: the topology's `nodes_reason` says which.
     pub cpus: Option<u32>,
-    /// `kernel.numa_balancing`: 0 off, 1 on, 2 memory tiering; `None` where the kernel has none.
+    /// `kernel.numa_balancing`: 0 off, 1 on, 2 memory tiering; `None` where the kernel has none, and where it can't be read.
     pub numa_balancing: Option<u32>,
+    /// Why it can't be read; `None` where it is known, or known that the kernel has none.
+    #[serde(default)]
+    pub numa_balancing_reason: Option<String>,
     /// The hypervisor, as the firmware names it; `None` on bare metal.
     #[serde(default)]
     pub hypervisor: Option<String>,

@@ -8,7 +8,11 @@ use crate::thresholds::Thresholds;
 /// Why hint touches give no share here.
 #[must_use]
 pub fn why_no_hint(snapshot: &Snapshot) -> String {
-    match snapshot.host.numa_balancing {
+    let host = &snapshot.host;
+    if let Some(unreadable) = &host.numa_balancing_reason {
+        return format!("no hint touches: {unreadable}");
+    }
+    match host.numa_balancing {
         None => return "no hint touches: this kernel has no NUMA balancing".to_owned(),
         Some(0) => return "no hint touches: NUMA balancing is off".to_owned(),
         Some(mode) if mode & 2 != 0 => {

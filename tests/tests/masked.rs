@@ -117,7 +117,10 @@ fn a_masked_file_is_a_reason_and_no_empty_list() {
 fn masked_settings_leave_the_host_its_name() {
     let sleeper = sleeper();
     let there = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
-    assert_eq!(snapshot(SETTINGS, sleeper.pid()).host.name, there.trim());
+    let host = snapshot(SETTINGS, sleeper.pid()).host;
+    assert_eq!(host.name, there.trim());
+    let reason = host.numa_balancing_reason.unwrap_or_default();
+    assert!(reason.contains("/proc/sys/kernel is masked"), "{reason}");
     fine(&watched("check", SETTINGS, sleeper.pid()));
     fine(&behind(
         SETTINGS,
@@ -159,4 +162,26 @@ fn a_process_whose_files_are_masked_has_no_known_placement() {
         assert_eq!(unread.unwrap_or(Some(0)), process.pinned.bytes, "{file}");
         assert_eq!(process.pinned.reason.is_some(), file == "status");
     }
+}
+
+#[test]
+fn a_user_namespace_is_named_as_the_reason() {
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user"])
+        .arg(numawatch())
+        .args(["doctor", "--json"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("unshare starts: the tests run as root");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    let of = |list: &str, key: &str, value: &str| {
+        let entries = report[list].as_array().expect("a list");
+        entries.iter().find(|entry| entry[key] == value).cloned()
+    };
+    let check = of("checks", "id", "host.user_namespace").expect("the check");
+    assert_eq!(check["outcome"], "FAIL", "{check}");
+    let sched = of("signals", "name", "sched").expect("the signal");
+    let reason = sched["reason"].to_string();
+    assert!(reason.contains("its own user namespace"), "{reason}");
 }

@@ -1,11 +1,11 @@
 //! `numawatch check`: is each process near its GPU and its memory, why not, and what to type.
 
 use super::span::Span;
-use super::{runtime, span, table};
+use super::{runtime, span, table, terminal};
 use crate::cli::Check as Options;
-use crate::doctor::text::wrapped;
 use crate::logging;
 use crate::sampler::{self, NumaMaps};
+use crate::wrap::Wrap;
 use anyhow::Result;
 use model::check::{Report, State, check};
 use model::finding::Finding;
@@ -48,7 +48,8 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         writeln!(out)?;
     } else {
         // Names and paths are other people's: they are not to talk to the terminal.
-        let text = text(&report, &last).replace(|c: char| c.is_control() && c != '\n', "?");
+        let wrap = Wrap::of(terminal::columns(&out));
+        let text = text(&report, &last, wrap).replace(|c: char| c.is_control() && c != '\n', "?");
         out.write_all(text.as_bytes())?;
     }
     out.flush()?;
@@ -64,16 +65,16 @@ fn exit(worst: State, strict: bool) -> ExitCode {
     }
 }
 
-fn text(report: &Report, snapshot: &Snapshot) -> String {
+fn text(report: &Report, snapshot: &Snapshot, wrap: Wrap) -> String {
     let mut text = String::new();
     for process in snapshot.processes.iter().filter(|p| p.alive) {
         let _ = writeln!(text, "{}", title(process));
         for answer in report.answers.iter().filter(|a| a.pid == process.pid) {
             let start = format!("  {:<7}  {:<15}  ", answer.state.as_str(), answer.id);
-            text.push_str(&wrapped(&start, &answer.summary, 28));
+            text.push_str(&wrap.text(&start, &answer.summary, 28));
         }
         for finding in of(report, Some(process.pid)) {
-            text.push_str(&told(finding));
+            text.push_str(&told(finding, wrap));
         }
     }
     for ended in &report.ended {
@@ -88,7 +89,7 @@ fn text(report: &Report, snapshot: &Snapshot) -> String {
     if !machine.is_empty() {
         text.push_str("the machine\n");
         for finding in machine {
-            text.push_str(&told(finding));
+            text.push_str(&told(finding, wrap));
         }
     }
     text.push_str(&table::lost(&report.lost));
@@ -121,25 +122,25 @@ fn of(report: &Report, pid: Option<u32>) -> impl Iterator<Item = &Finding> {
     report.findings.iter().filter(move |f| f.pid == pid)
 }
 
-fn told(finding: &Finding) -> String {
+fn told(finding: &Finding, wrap: Wrap) -> String {
     let mark = finding.severity.mark();
-    let mut text = wrapped(
+    let mut text = wrap.text(
         &format!("  {mark:<7}  "),
         &format!("{}: {}", finding.id, finding.summary),
         11,
     );
     let evidence: Vec<String> = finding.evidence.iter().map(ToString::to_string).collect();
     if !evidence.is_empty() {
-        text.push_str(&wrapped("           seen:    ", &evidence.join("; "), 20));
+        text.push_str(&wrap.text("           seen:    ", &evidence.join("; "), 20));
     }
     for line in &finding.advice {
         // A command is copied whole.
         let _ = writeln!(text, "           type:    {line}");
     }
     for line in &finding.hints {
-        text.push_str(&wrapped("           do:      ", line, 20));
+        text.push_str(&wrap.text("           do:      ", line, 20));
     }
-    text.push_str(&wrapped("           unless:  ", &finding.unless, 20));
+    text.push_str(&wrap.text("           unless:  ", &finding.unless, 20));
     text
 }
 

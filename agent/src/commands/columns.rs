@@ -1,6 +1,6 @@
 //! Text in columns as wide as their widest cell. In a narrow terminal the least important give way.
 
-use crate::doctor::text::wrapped;
+use crate::wrap::Wrap;
 use std::fmt::Write as _;
 
 /// The space between columns.
@@ -47,7 +47,7 @@ pub(super) fn aligned(columns: &[Column], room: Option<usize>) -> String {
     }
     if !left_out.is_empty() {
         let titles: Vec<&str> = left_out.iter().map(|at| columns[*at].title).collect();
-        text.push_str(&wrapped(
+        text.push_str(&Wrap::of(room).text(
             "",
             &format!(
                 "no room for {}: a wider terminal, a file or --json has them",

@@ -1,5 +1,6 @@
 //! `numawatch doctor`: what this host can measure, signal by signal, and why not; with `--self-test` also whether it does.
 
+use super::terminal;
 use crate::cli::Doctor as Options;
 use crate::doctor::checks::{Check, Outcome, checks};
 use crate::doctor::facts::Facts;
@@ -9,6 +10,7 @@ use crate::host::process::own_pid;
 use crate::host::root::Root;
 use crate::logging;
 use crate::sampler::{self, NumaMaps, Sampler};
+use crate::wrap::Wrap;
 use anyhow::Result;
 use model::selftest;
 use model::signal::{Signal, SignalName};
@@ -43,7 +45,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     match started {
         Ok(mut sampler) => {
             let host = sampler.tick()?.host;
-            facts.signals = sampler.signals(facts.numa_balancing);
+            facts.signals = sampler.signals();
             facts.refused = sampler.refused().map(|refused| {
                 let more = refused.would_help.map(|more| format!("; {more}"));
                 format!("{}{}", refused.why, more.unwrap_or_default())
@@ -85,10 +87,11 @@ fn print(json: bool, checks: Vec<Check>, facts: &Facts) -> Result<()> {
         writeln!(out)?;
         return Ok(());
     }
-    let mut text = text::checks(&checks);
+    let wrap = Wrap::of(terminal::columns(&out));
+    let mut text = text::checks(&checks, wrap);
     if let Some(report) = &facts.self_test {
         text.push('\n');
-        text.push_str(&text::self_test(report));
+        text.push_str(&text::self_test(report, wrap));
     }
     out.write_all(text.as_bytes())?;
     Ok(())

@@ -67,7 +67,7 @@ fn say_what_is_missing(sampler: &Sampler) {
     let Some(Refused { why, would_help }) = sampler.refused() else {
         return;
     };
-    let signals = sampler.signals_now();
+    let signals = sampler.signals();
     let live = signals.iter().filter(|signal| signal.is_live());
     let live: Vec<&str> = live.map(|signal| signal.name.as_str()).collect();
     let told = if live.is_empty() {

@@ -6,9 +6,13 @@ use model::process::{ByNode, Process};
 use model::signal::{Signal, SignalName, SignalState};
 use model::snapshot::{Lost, Snapshot};
 use model::verdict::ShareSignal;
+use std::collections::HashSet;
 use std::fmt::Write;
 
 const NO_SIGNAL: &str = "-";
+
+/// Of processes that ended so many have a row, those with the most CPU time: a shell script has hundreds.
+const ENDED_SHOWN: usize = 10;
 
 /// The processes, aligned, and below them which signals are not whole. `looked_for` is for when there are none; `room` is the
 /// terminal's width, `None` where the text goes elsewhere.
@@ -20,11 +24,42 @@ pub(super) fn processes(snapshot: &Snapshot, looked_for: &str, room: Option<usiz
             "no process found: looked for {looked_for} (--pid, --match or --all widen it)"
         );
     } else {
-        text.push_str(&aligned(&columns(snapshot), room));
+        let (shown, folded) = shown(&snapshot.processes);
+        text.push_str(&aligned(&columns(snapshot, &shown), room));
+        text.push_str(&told_together(&folded));
     }
     text.push_str(&not_whole(&snapshot.signals));
     text.push_str(&lost(&snapshot.host.lost));
     text
+}
+
+/// The processes that have a row, in the snapshot's order, and those that ended and have none.
+fn shown(processes: &[Process]) -> (Vec<&Process>, Vec<&Process>) {
+    let mut ended: Vec<&Process> = processes.iter().filter(|p| !p.alive).collect();
+    ended.sort_by_key(|p| std::cmp::Reverse(cpu_time_ns(p)));
+    let folded = ended.split_off(ended.len().min(ENDED_SHOWN));
+    let id = |p: &Process| (p.pid, p.start_time);
+    let without: HashSet<_> = folded.iter().map(|p| id(p)).collect();
+    let shown = processes.iter().filter(|p| !without.contains(&id(p)));
+    let shown = shown.collect();
+    (shown, folded)
+}
+
+fn told_together(ended: &[&Process]) -> String {
+    if ended.is_empty() {
+        return String::new();
+    }
+    let ns: u64 = ended.iter().map(|p| cpu_time_ns(p)).sum();
+    format!(
+        "and {} more that ended, {:.2} s of CPU time: --json has each\n",
+        ended.len(),
+        ns as f64 / 1e9
+    )
+}
+
+fn cpu_time_ns(process: &Process) -> u64 {
+    let by_node = process.cpu_time_ns_by_node.as_ref();
+    by_node.map_or(0, |by_node| by_node.values().sum())
 }
 
 /// What was not counted, or not told, in a line each; nothing where all was.
@@ -80,6 +115,7 @@ fn not_whole(signals: &[Signal]) -> String {
 fn header(snapshot: &Snapshot) -> String {
     let host = &snapshot.host;
     let balancing = match host.numa_balancing {
+        None if host.numa_balancing_reason.is_some() => "unknown",
         None => "not in this kernel",
         Some(0) => "off",
         Some(1) => "on",
@@ -99,7 +135,7 @@ fn header(snapshot: &Snapshot) -> String {
 /// What stands in a column for each process.
 type Cell<'a> = &'a dyn Fn(&Process) -> String;
 
-fn columns(snapshot: &Snapshot) -> Vec<Column> {
+fn columns(snapshot: &Snapshot, shown: &[&Process]) -> Vec<Column> {
     let first_touch = |p: &Process| {
         count(
             snapshot,
@@ -136,8 +172,7 @@ fn columns(snapshot: &Snapshot) -> Vec<Column> {
         title,
         priority,
         // Names are other people's: they are not to talk to the terminal.
-        cells: snapshot
-            .processes
+        cells: shown
             .iter()
             .map(|p| cell(p).replace(char::is_control, "?"))
             .collect(),
@@ -283,6 +318,33 @@ mod tests {
                  -         3      bind:0  remote",
             ]
         );
+    }
+
+    #[test]
+    fn of_many_that_ended_the_busiest_have_a_row_and_the_rest_a_line() {
+        let mut snapshot = snapshot();
+        let one = snapshot.processes.remove(0);
+        let process = |pid: u32, alive: bool| Process {
+            pid,
+            alive,
+            cpu_time_ns_by_node: Some(ByNode::from([(0, u64::from(pid) * 10_000_000)])),
+            ..one.clone()
+        };
+        snapshot.processes = (1..=13).map(|pid| process(pid, pid == 2)).collect();
+        let text = processes(&snapshot, "", None);
+        let pids: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split(' ').next())
+            .collect();
+        // Of 1 and 3 to 13 those with the least CPU time go together.
+        assert_eq!(
+            pids[2..],
+            [
+                "2", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "and"
+            ]
+        );
+        let line = "and 2 more that ended, 0.04 s of CPU time: --json has each\n";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]

@@ -1,12 +1,11 @@
-//! From facts to checks. Pure. Ids are stable and documented in docs/doctor.md.
+//! From facts to checks: the host, and what this process may do. Pure. Ids are stable and documented in docs/doctor.md.
 
 use super::facts::Facts;
+use super::probe_checks;
 use crate::host::capabilities::{Capability, SYS_ADMIN, SYS_RESOURCE, USED};
 use crate::host::lockdown::Lockdown;
 use crate::host::surroundings::Cgroup;
-use crate::probes::bounds::BUDGET;
-use model::selftest::{self, FullMap, Verdict};
-use model::signal::{Mechanism, Signal, SignalName, SignalState};
+use model::signal::Signal;
 use serde::Serialize;
 
 /// How a check came out.
@@ -43,28 +42,28 @@ pub(crate) fn checks(facts: &Facts) -> Vec<Check> {
         btf(facts),
         lockdown(facts),
         unprivileged_bpf(facts),
-        numa_balancing(facts.numa_balancing),
+        numa_balancing(facts),
         cgroup(facts.surroundings.cgroup),
-        pid_namespace(facts),
+        namespace(
+            "host.pid_namespace",
+            facts.foreign_pids.as_ref(),
+            "/proc has the host's pids",
+        ),
+        namespace(
+            "host.user_namespace",
+            facts.foreign_users.as_ref(),
+            "capabilities are the host's",
+        ),
         container(facts),
         virtual_machine(facts),
         tracefs(facts),
     ];
     checks.extend(USED.iter().map(|c| capability(facts, *c)));
-    checks.push(load(facts));
-    checks.push(bounds(facts));
-    checks.push(rows(facts));
-    checks.push(events(facts));
-    checks.extend(facts.signals.iter().map(signal));
-    if let Some(report) = &facts.self_test {
-        checks.extend(report.tests.iter().map(self_test));
-        let FullMap { verdict, .. } = &report.full_map;
-        checks.push(tested("full_map", *verdict, report.full_map.summary()));
-    }
+    checks.extend(probe_checks::of(facts));
     checks
 }
 
-fn check(id: impl Into<String>, outcome: Outcome, what: impl Into<String>) -> Check {
+pub(super) fn check(id: impl Into<String>, outcome: Outcome, what: impl Into<String>) -> Check {
     Check {
         id: id.into(),
         outcome,
@@ -157,8 +156,12 @@ fn unprivileged_bpf(facts: &Facts) -> Check {
     check("host.unprivileged_bpf", outcome, what)
 }
 
-fn numa_balancing(mode: Option<u32>) -> Check {
-    let (outcome, what) = match mode {
+fn numa_balancing(facts: &Facts) -> Check {
+    let id = "host.numa_balancing";
+    if let Some(unreadable) = &facts.numa_balancing_reason {
+        return check(id, Outcome::Warn, unreadable);
+    }
+    let (outcome, what) = match facts.numa_balancing {
         None => (
             Outcome::Warn,
             "this kernel has no NUMA balancing, so there are no hint touches; remote shares are estimates",
@@ -177,7 +180,7 @@ fn numa_balancing(mode: Option<u32>) -> Check {
             "kernel.numa_balancing has memory tiering: hint touches are no remote share",
         ),
     };
-    check("host.numa_balancing", outcome, what)
+    check(id, outcome, what)
 }
 
 fn cgroup(version: Option<Cgroup>) -> Check {
@@ -192,14 +195,10 @@ fn cgroup(version: Option<Cgroup>) -> Check {
     check("host.cgroup", outcome, what)
 }
 
-fn pid_namespace(facts: &Facts) -> Check {
-    match &facts.foreign_pids {
-        None => check(
-            "host.pid_namespace",
-            Outcome::Pass,
-            "/proc has the host's pids",
-        ),
-        Some(why) => check("host.pid_namespace", Outcome::Fail, why.clone()),
+fn namespace(id: &str, foreign: Option<&String>, own: &str) -> Check {
+    match foreign {
+        None => check(id, Outcome::Pass, own),
+        Some(why) => check(id, Outcome::Fail, why),
     }
 }
 
@@ -277,123 +276,6 @@ fn at_least(release: &str, major: u32, minor: u32) -> bool {
     next()
         .zip(next())
         .is_some_and(|have| have >= (major, minor))
-}
-
-fn load(facts: &Facts) -> Check {
-    match &facts.refused {
-        None => check(
-            "probes.load",
-            Outcome::Pass,
-            "the kernel accepts the eBPF object",
-        ),
-        Some(why) => check("probes.load", Outcome::Fail, why.clone()),
-    }
-}
-
-fn bounds(facts: &Facts) -> Check {
-    const MIB: f64 = 1_048_576.0;
-    let Some(bytes) = facts.map_bytes else {
-        return check("bounds.memory", Outcome::Pass, "no map is loaded");
-    };
-    let what = format!(
-        "{:.1} MiB of kernel memory in all maps, of at most {} MiB",
-        bytes as f64 / MIB,
-        BUDGET >> 20
-    );
-    let outcome = if bytes <= BUDGET {
-        Outcome::Pass
-    } else {
-        Outcome::Warn
-    };
-    check("bounds.memory", outcome, what)
-}
-
-/// How many threads and rows there is room for, and what found none.
-fn rows(facts: &Facts) -> Check {
-    let id = "bounds.rows";
-    if facts.maps.is_empty() {
-        return check(id, Outcome::Pass, "no map is loaded");
-    }
-    let room: Vec<String> = facts
-        .maps
-        .iter()
-        .map(|map| format!("{} {} of {}", map.name, map.used, map.max))
-        .collect();
-    let room = format!("entries in use: {}", room.join(", "));
-    match facts.lost.rows {
-        Some(0) => check(id, Outcome::Pass, room),
-        Some(n) => {
-            let what =
-                format!("counts that found no room, so that others are too low: {n}; {room}");
-            check(id, Outcome::Fail, what)
-        }
-        None => check(
-            id,
-            Outcome::Warn,
-            format!("what found no room can't be read; {room}"),
-        ),
-    }
-}
-
-/// What the kernel says that the probes missed.
-fn events(facts: &Facts) -> Check {
-    let id = "probes.missed";
-    match (facts.lost.events, &facts.lost.events_reason) {
-        (Some(0), _) => check(id, Outcome::Pass, "no probe missed an event"),
-        (Some(n), _) => check(
-            id,
-            Outcome::Warn,
-            format!(
-                "{n} events came while a probe was running on the same CPU, and are not counted"
-            ),
-        ),
-        (None, why) => {
-            let what = why.as_deref().unwrap_or("unknown");
-            check(id, Outcome::Warn, what)
-        }
-    }
-}
-
-/// A signal by its state; what a setting switches off is a warning, what the host can't do too.
-fn signal(signal: &Signal) -> Check {
-    let outcome = match signal.state {
-        SignalState::Attached => Outcome::Pass,
-        SignalState::Unreliable => Outcome::Fail,
-        // Without the scheduler's signal there is next to nothing to show.
-        SignalState::Unavailable if signal.name == SignalName::Sched => Outcome::Fail,
-        SignalState::Degraded | SignalState::Unavailable => Outcome::Warn,
-    };
-    let by = signal.mechanism.map_or_else(String::new, |mechanism| {
-        let preposition = if mechanism == Mechanism::Procfs {
-            "from"
-        } else {
-            "at"
-        };
-        let target = signal.target.as_deref().unwrap_or_default();
-        format!(" by {} {preposition} {target}", mechanism.as_str())
-    });
-    let reason = signal
-        .reason
-        .as_ref()
-        .map_or_else(String::new, |reason| format!(": {reason}"));
-    check(
-        format!("signal.{}", signal.name.as_str()),
-        outcome,
-        format!("{}{by}{reason}", signal.state.as_str()),
-    )
-}
-
-fn self_test(test: &selftest::Test) -> Check {
-    tested(test.signal.as_str(), test.verdict, test.summary())
-}
-
-fn tested(what: &str, verdict: Verdict, summary: String) -> Check {
-    let outcome = match verdict {
-        Verdict::Passed => Outcome::Pass,
-        Verdict::Failed => Outcome::Fail,
-        Verdict::NotTested => Outcome::Warn,
-    };
-    check(format!("self_test.{what}"), outcome, summary)
 }
 
 #[cfg(test)]

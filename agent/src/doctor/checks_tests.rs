@@ -1,7 +1,9 @@
+use super::super::probe_checks::signal;
 use super::*;
 use crate::host::capabilities::{BPF, Capabilities, PERFMON, SYS_PTRACE};
 use crate::host::lockdown::Security;
 use crate::host::surroundings::Surroundings;
+use model::signal::{Mechanism, SignalName, SignalState};
 use model::snapshot::{Lost, MapUse};
 
 fn good() -> Facts {
@@ -75,6 +77,7 @@ fn ids_are_unique_and_stable() {
             "host.numa_balancing",
             "host.cgroup",
             "host.pid_namespace",
+            "host.user_namespace",
             "host.container",
             "host.virtual_machine",
             "host.tracefs",
@@ -120,10 +123,25 @@ fn what_each_host_lacks() {
             "no NUMA balancing",
         ),
         (
+            with(|f| {
+                f.numa_balancing = None;
+                f.numa_balancing_reason = Some("/proc/sys/kernel is masked".to_owned());
+            }),
+            "host.numa_balancing",
+            Outcome::Warn,
+            "masked",
+        ),
+        (
             with(|f| f.numa_balancing = Some(3)),
             "host.numa_balancing",
             Outcome::Warn,
             "tiering",
+        ),
+        (
+            with(|f| f.foreign_users = Some("own users".into())),
+            "host.user_namespace",
+            Outcome::Fail,
+            "own users",
         ),
         (
             with(|f| f.foreign_pids = Some("own pids".into())),

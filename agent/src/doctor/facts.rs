@@ -4,7 +4,7 @@ use crate::host::capabilities::{Capabilities, read_capabilities};
 use crate::host::error::Error;
 use crate::host::kernel::read_host;
 use crate::host::lockdown::{Security, read_security};
-use crate::host::pid_namespace::require_host_pids;
+use crate::host::namespaces::{require_host_pids, require_host_users};
 use crate::host::root::Root;
 use crate::host::surroundings::{Surroundings, read_surroundings};
 use crate::host::topology::read_topology;
@@ -28,10 +28,14 @@ pub(crate) struct Facts {
     pub(crate) capabilities: Capabilities,
     /// `kernel.numa_balancing`.
     pub(crate) numa_balancing: Option<u32>,
+    /// Why it can't be read.
+    pub(crate) numa_balancing_reason: Option<String>,
     /// Container, virtual machine and the like.
     pub(crate) surroundings: Surroundings,
     /// Why the pids in `/proc` are not the kernel's; `None` when they are.
     pub(crate) foreign_pids: Option<String>,
+    /// Why its capabilities are not the host's.
+    pub(crate) foreign_users: Option<String>,
     /// How many nodes there are.
     pub(crate) nodes: usize,
     /// Kernel memory of all maps, bytes; `None` when nothing is loaded.
@@ -62,8 +66,12 @@ impl Facts {
             security: read_security(root),
             capabilities: read_capabilities(root)?,
             numa_balancing: host.numa_balancing,
+            numa_balancing_reason: host.numa_balancing_reason,
             surroundings: read_surroundings(root),
             foreign_pids: require_host_pids(root).err().map(|error| error.to_string()),
+            foreign_users: require_host_users(root)
+                .err()
+                .map(|error| error.to_string()),
             nodes: read_topology(root).nodes.len(),
             ..Self::default()
         })

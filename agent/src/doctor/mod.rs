@@ -2,4 +2,5 @@
 
 pub(crate) mod checks;
 pub(crate) mod facts;
+mod probe_checks;
 pub(crate) mod text;

@@ -17,11 +17,13 @@ pub(crate) fn read_host(root: &Root) -> Result<Host, Error> {
         return Err(Error::format(&sysctls, what));
     }
     let [name, kernel] = uname();
+    let (numa_balancing, numa_balancing_reason) = read_numa_balancing(root);
     Ok(Host {
         name: line(root, "sys/kernel/hostname").unwrap_or(name),
         kernel: line(root, "sys/kernel/osrelease").unwrap_or(kernel),
         cpus: count_online_cpus(root).and_then(|count| count.try_into().ok()),
-        numa_balancing: read_numa_balancing(root)?,
+        numa_balancing,
+        numa_balancing_reason,
         hypervisor: read_surroundings(root).hypervisor,
         may_hide_nodes: false,
         agent: AgentCost::default(),
@@ -30,22 +32,29 @@ pub(crate) fn read_host(root: &Root) -> Result<Host, Error> {
     })
 }
 
-/// `kernel.numa_balancing`: 0 off, 1 on, 2 memory tiering; `None` where the kernel has none.
-///
-/// # Errors
-/// If the file is there and can't be read, or holds no number.
-pub(crate) fn read_numa_balancing(root: &Root) -> Result<Option<u32>, Error> {
-    let path = root.proc("sys/kernel/numa_balancing");
-    let Some(text) = read_if_present(&path)? else {
-        return Ok(None);
+/// `kernel.numa_balancing`: 0 off, 1 on, 2 memory tiering; `None` where the kernel has none. Or why nothing can be said of
+/// it: containers run with `/proc/sys` or a part of it masked.
+pub(crate) fn read_numa_balancing(root: &Root) -> (Option<u32>, Option<String>) {
+    let folder = root.proc("sys/kernel");
+    let path = folder.join("numa_balancing");
+    let why = match read_if_present(&path) {
+        Ok(Some(text)) => match text.trim().parse() {
+            Ok(mode) => return (Some(mode), None),
+            Err(_) => format!(
+                "{} holds {:?}, which is no number: is something mounted over it?",
+                path.display(),
+                text.trim()
+            ),
+        },
+        // Which every kernel has.
+        Ok(None) if folder.join("pid_max").exists() => return (None, None),
+        Ok(None) => format!(
+            "{} is masked, so kernel.numa_balancing is not known",
+            folder.display()
+        ),
+        Err(error) => error.to_string(),
     };
-    match text.trim().parse() {
-        Ok(value) => Ok(Some(value)),
-        Err(_) => Err(Error::format(
-            &path,
-            format!("{:?} is no number", text.trim()),
-        )),
-    }
+    (None, Some(why))
 }
 
 /// `kernel.pid_max`; the default of old where it can't be read.
@@ -88,7 +97,10 @@ mod tests {
 
     #[test]
     fn a_kernel_without_balancing_has_none() {
-        let host = read_host(&machine().root()).unwrap();
+        let machine = machine();
+        machine.file("proc/sys/kernel/pid_max", "32768\n");
+        let host = read_host(&machine.root()).unwrap();
+        assert_eq!(host.numa_balancing_reason, None);
         assert_eq!((host.name.as_str(), host.cpus), ("gpu-07", Some(5)));
         assert_eq!(host.kernel, "6.12.1-amd64");
         assert_eq!(host.numa_balancing, None);
@@ -102,6 +114,8 @@ mod tests {
         assert_eq!(host.name, told("hostname").unwrap().trim());
         assert_eq!(host.kernel, told("osrelease").unwrap().trim());
         assert_eq!(host.cpus, Some(2));
+        let reason = host.numa_balancing_reason.unwrap();
+        assert!(reason.contains("/proc/sys/kernel is masked"), "{reason}");
     }
 
     #[test]
@@ -127,7 +141,17 @@ mod tests {
         for mode in [0, 1, 2] {
             let machine = machine();
             machine.file("proc/sys/kernel/numa_balancing", &format!("{mode}\n"));
-            assert_eq!(read_numa_balancing(&machine.root()).unwrap(), Some(mode));
+            assert_eq!(read_numa_balancing(&machine.root()), (Some(mode), None));
         }
+    }
+
+    #[test]
+    fn a_masked_setting_is_no_setting_and_says_so() {
+        let machine = machine();
+        machine.file("proc/sys/kernel/numa_balancing", "");
+        let host = read_host(&machine.root()).unwrap();
+        assert_eq!(host.numa_balancing, None);
+        let reason = host.numa_balancing_reason.unwrap();
+        assert!(reason.contains("numa_balancing holds \"\""), "{reason}");
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the pids in `/proc` are the ones that the kernel's probes count by.
+//! Whether this process's namespaces let it see and do what the host's own can: pids, and capabilities.
 
 use crate::host::root::Root;
 use std::fs;
@@ -32,6 +32,28 @@ pub(crate) fn require_host_pids(root: &Root) -> Result<(), ForeignPids> {
     }
 }
 
+/// The same of `ns/user` (`PROC_USER_INIT_INO`).
+const INITIAL_USERS: &str = "user:[4026531837]";
+
+/// The kernel takes only the host's capabilities for eBPF.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "numawatch is in its own user namespace (rootless containers are), whose root may not load eBPF: \
+     run it as the host's root"
+)]
+pub(crate) struct ForeignUsers;
+
+/// Checks that this process's capabilities are the host's; where the link can't be read, that is for others to say.
+///
+/// # Errors
+/// [`ForeignUsers`], in one line that says what to do.
+pub(crate) fn require_host_users(root: &Root) -> Result<(), ForeignUsers> {
+    match fs::read_link(root.proc("self/ns/user")) {
+        Ok(link) if link.as_os_str() != INITIAL_USERS => Err(ForeignUsers),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +73,20 @@ mod tests {
             fixture.link("proc/1/ns/pid", first);
             assert_eq!(require_host_pids(&fixture.root()), want, "{own} {first}");
         }
+    }
+
+    #[test]
+    fn whose_capabilities_count() {
+        let users = |link: Option<&str>| {
+            let fixture = Fixture::new();
+            if let Some(link) = link {
+                fixture.link("proc/self/ns/user", link);
+            }
+            require_host_users(&fixture.root())
+        };
+        assert_eq!(users(Some(INITIAL_USERS)), Ok(()));
+        assert_eq!(users(None), Ok(()));
+        assert_eq!(users(Some("user:[4026532700]")), Err(ForeignUsers));
     }
 
     #[test]

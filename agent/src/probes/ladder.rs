@@ -4,6 +4,7 @@
 use super::layout::Layout;
 use super::rungs::{At, Hook, Rung, name_of};
 use model::signal::{Mechanism, Signal, SignalName};
+use model::snapshot::Host;
 
 /// How a program attaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,22 +156,25 @@ pub(crate) fn may_count(signals: &[Signal]) -> u32 {
     })
 }
 
-/// Why a live signal has nothing to measure with this setting of `kernel.numa_balancing`; `None` when it has.
-pub(crate) fn idle(signal: SignalName, numa_balancing: Option<u32>) -> Option<&'static str> {
-    match (signal, numa_balancing) {
-        (SignalName::Hint | SignalName::Migration | SignalName::Scan, None) => {
-            Some("this kernel has no NUMA balancing (CONFIG_NUMA_BALANCING)")
-        }
-        (SignalName::Hint | SignalName::Migration | SignalName::Scan, Some(0)) => {
+/// Why a live signal has nothing to measure with this setting of `kernel.numa_balancing`, or may have nothing; `None` when
+/// it has.
+pub(crate) fn idle(signal: SignalName, host: &Host) -> Option<&str> {
+    let (SignalName::Hint | SignalName::Migration | SignalName::Scan) = signal else {
+        return None;
+    };
+    match (host.numa_balancing, &host.numa_balancing_reason) {
+        (None, Some(unreadable)) => Some(unreadable),
+        (None, None) => Some("this kernel has no NUMA balancing (CONFIG_NUMA_BALANCING)"),
+        (Some(0), _) => {
             Some("kernel.numa_balancing=0: the kernel takes no hint faults and moves no pages")
         }
-        _ => None,
+        (Some(_), _) => None,
     }
 }
 
 /// What a live signal can't be read as with this setting; `None` when all is plain.
-pub(crate) fn caveat(signal: SignalName, numa_balancing: Option<u32>) -> Option<&'static str> {
-    match (signal, numa_balancing) {
+pub(crate) fn caveat(signal: SignalName, host: &Host) -> Option<&'static str> {
+    match (signal, host.numa_balancing) {
         (SignalName::Hint, Some(mode)) if mode & 2 != 0 => {
             Some("kernel.numa_balancing has memory tiering (2): hint faults are no remote share")
         }
@@ -362,6 +366,23 @@ mod tests {
         assert_eq!(may_count(&signals), FIRST_TOUCH);
     }
 
+    fn balancing(mode: Option<u32>) -> Host {
+        Host {
+            numa_balancing: mode,
+            ..Host::default()
+        }
+    }
+
+    #[test]
+    fn where_balancing_is_not_known_nothing_is_said_to_be_zero() {
+        let host = Host {
+            numa_balancing_reason: Some("masked".to_owned()),
+            ..balancing(None)
+        };
+        assert_eq!(idle(SignalName::Hint, &host), Some("masked"));
+        assert_eq!(idle(SignalName::Sched, &host), None);
+    }
+
     #[test]
     fn balancing_decides_what_there_is_to_measure() {
         for (signal, mode, want) in [
@@ -373,9 +394,10 @@ mod tests {
             (SignalName::Sched, Some(0), false),
             (SignalName::FirstTouch, None, false),
         ] {
-            assert_eq!(idle(signal, mode).is_some(), want, "{signal:?} {mode:?}");
+            let idle = idle(signal, &balancing(mode)).is_some();
+            assert_eq!(idle, want, "{signal:?} {mode:?}");
         }
-        assert!(caveat(SignalName::Hint, Some(2)).is_some());
-        assert!(caveat(SignalName::Hint, Some(1)).is_none());
+        assert!(caveat(SignalName::Hint, &balancing(Some(2))).is_some());
+        assert!(caveat(SignalName::Hint, &balancing(Some(1))).is_none());
     }
 }

@@ -3,7 +3,7 @@
 use crate::host::capabilities::{WOULD_ADD, read_capabilities};
 use crate::host::devices::read_device_majors;
 use crate::host::kernel::read_pid_max;
-use crate::host::pid_namespace::require_host_pids;
+use crate::host::namespaces::{require_host_pids, require_host_users};
 use crate::host::root::Root;
 use crate::probes::attach::{self, attach};
 use crate::probes::beside::Beside;
@@ -16,6 +16,7 @@ use crate::probes::source::Source;
 use crate::probes::{forced, ladder};
 use anyhow::Result;
 use model::signal::{Signal, SignalState};
+use model::snapshot::Host;
 use model::topology::Topology;
 
 /// What counts, and which signals it gives.
@@ -57,7 +58,9 @@ impl Counting {
             bounds: Bounds::fit(&machine(root, topology)),
             device_majors: read_device_majors(root),
         };
-        let attached = require_host_pids(root).map_err(|error| format!("{error:#}"));
+        let attached = require_host_users(root).map_err(|error| error.to_string());
+        let attached =
+            attached.and_then(|()| require_host_pids(root).map_err(|error| error.to_string()));
         let attached = attached.and_then(|()| require_possible_cpus());
         let attached = attached.and_then(|()| attach(&host, options).map_err(|e| e.to_string()));
         let attached = match attached {
@@ -128,21 +131,21 @@ fn require_possible_cpus() -> Result<(), String> {
     })
 }
 
-/// Signals as they stand while `kernel.numa_balancing` has this value.
-pub(super) fn all_under_balancing(signals: &[Signal], numa_balancing: Option<u32>) -> Vec<Signal> {
+/// Signals as they stand with this host's setting of `kernel.numa_balancing`.
+pub(super) fn all_under_balancing(signals: &[Signal], host: &Host) -> Vec<Signal> {
     signals
         .iter()
-        .map(|signal| under_balancing(signal, numa_balancing))
+        .map(|signal| under_balancing(signal, host))
         .collect()
 }
 
-/// A signal as it stands while `kernel.numa_balancing` has this value.
-fn under_balancing(signal: &Signal, numa_balancing: Option<u32>) -> Signal {
+/// A signal as it stands with this host's setting of `kernel.numa_balancing`.
+fn under_balancing(signal: &Signal, host: &Host) -> Signal {
     // What the user asked for comes before what the host can't.
     if signal.reason.as_deref() == Some(&forced::off(signal.name)) {
         return signal.clone();
     }
-    if let Some(why) = ladder::idle(signal.name, numa_balancing) {
+    if let Some(why) = ladder::idle(signal.name, host) {
         // What the user can change comes first.
         let reason = match &signal.reason {
             Some(reason) if !signal.is_live() => format!("{why}; {reason}"),
@@ -154,7 +157,7 @@ fn under_balancing(signal: &Signal, numa_balancing: Option<u32>) -> Signal {
         return signal.clone();
     }
     let mut signal = signal.clone();
-    if let Some(caveat) = ladder::caveat(signal.name, numa_balancing) {
+    if let Some(caveat) = ladder::caveat(signal.name, host) {
         if signal.state != SignalState::Unreliable {
             signal.state = SignalState::Degraded;
         }

@@ -151,7 +151,7 @@ impl Sampler {
         };
         signals.push(placement::signal(&root, find));
         let self_test = if options.self_test {
-            let under = all_under_balancing(&signals, read_numa_balancing(&root)?);
+            let under = all_under_balancing(&signals, &read_host(&root)?);
             let mut host = selftest::Host {
                 root: &root,
                 source: &mut source,
@@ -209,14 +209,9 @@ impl Sampler {
         self.watched.len()
     }
 
-    /// Every signal as it stands under this setting of NUMA balancing.
-    pub(crate) fn signals(&self, numa_balancing: Option<u32>) -> Vec<Signal> {
-        all_under_balancing(&self.signals, numa_balancing)
-    }
-
     /// Every signal as it stands now.
-    pub(crate) fn signals_now(&self) -> Vec<Signal> {
-        self.signals(self.host.numa_balancing)
+    pub(crate) fn signals(&self) -> Vec<Signal> {
+        all_under_balancing(&self.signals, &self.host)
     }
 
     /// Why there is no eBPF; `None` where there is.
@@ -254,9 +249,10 @@ impl Sampler {
         self.count()?;
         self.placements.collect();
         let mut topology = self.topology()?;
-        self.host.numa_balancing = read_numa_balancing(&self.root)?;
+        (self.host.numa_balancing, self.host.numa_balancing_reason) =
+            read_numa_balancing(&self.root);
         self.host.may_hide_nodes = topology.may_hide_nodes(self.host.hypervisor.as_deref());
-        let signals = self.signals(self.host.numa_balancing);
+        let signals = self.signals();
         let now = now_ns();
         let meaning = Meaning {
             slots: &self.slots,

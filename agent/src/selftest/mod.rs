@@ -224,8 +224,7 @@ fn plan_for(host: &Host<'_>) -> Result<Plan> {
 
 fn tiering(root: &Root) -> bool {
     crate::host::kernel::read_numa_balancing(root)
-        .ok()
-        .flatten()
+        .0
         .is_some_and(|mode| mode & 2 != 0)
 }
 

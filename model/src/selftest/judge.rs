@@ -47,7 +47,7 @@ pub fn judge(truth: &Truth, seen: &Seen, signals: &[Signal]) -> Vec<Test> {
 #[must_use]
 pub fn full_map(touched: u64, lost: Option<u64>) -> FullMap {
     let row = bounded(
-        "touches without room",
+        "without room",
         "counts",
         touched,
         lost,
@@ -161,19 +161,8 @@ fn rows(truth: &Truth, seen: &Seen, signal: &Signal) -> Vec<Row> {
         SignalName::Scan => {
             let scanned = truth.migrated.iter().any(|m| m.count > 0);
             // How long it takes nobody else tells: that there was one is known.
-            let row = |ns: Option<u64>| {
-                row(
-                    "the scan, at least",
-                    "ns",
-                    1,
-                    ns,
-                    ns.is_some_and(|ns| ns > 0),
-                )
-            };
-            scanned
-                .then(|| row(seen.scan_time_ns))
-                .into_iter()
-                .collect()
+            let row = scanned.then(|| row("all nodes", "ns", 1, seen.scan_time_ns, (1, None)));
+            row.into_iter().collect()
         }
         SignalName::Pin => by_node(
             &truth.pinned_pages,
@@ -232,13 +221,7 @@ fn sched(truth: &Truth, seen: &Seen, mechanism: Option<Mechanism>) -> Vec<Row> {
             sum(&truth.cpu_time_ns_by_node),
             seen.cpu_time_ns_by_node.as_ref().map(sum),
         );
-        return vec![bounded(
-            "CPU time on all nodes",
-            "ns",
-            expected,
-            seen,
-            bounds(expected),
-        )];
+        return vec![bounded("all nodes", "ns", expected, seen, bounds(expected))];
     }
     let mut rows = by_node(
         &truth.cpu_time_ns_by_node,
@@ -371,18 +354,27 @@ fn by_node(
 }
 
 fn bounded(of: &str, unit: &str, expected: u64, seen: Option<u64>, bounds: (u64, u64)) -> Row {
-    let ok = seen.is_some_and(|seen| (bounds.0..=bounds.1).contains(&seen));
-    row(of, unit, expected, seen, ok)
+    let (at_least, at_most) = bounds;
+    row(of, unit, expected, seen, (at_least, Some(at_most)))
 }
 
-fn row(of: &str, unit: &str, expected: u64, seen: Option<u64>, ok: bool) -> Row {
+fn row(
+    of: &str,
+    unit: &str,
+    expected: u64,
+    seen: Option<u64>,
+    (at_least, at_most): (u64, Option<u64>),
+) -> Row {
+    let passes = |seen: u64| at_least <= seen && at_most.is_none_or(|most| seen <= most);
     Row {
         of: of.to_owned(),
         unit: unit.to_owned(),
         expected,
         seen,
+        at_least,
+        at_most,
         difference: seen.map(|seen| seen.cast_signed().wrapping_sub_unsigned(expected)),
-        ok,
+        ok: seen.is_some_and(passes),
     }
 }
 

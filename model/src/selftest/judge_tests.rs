@@ -343,6 +343,6 @@ fn what_finds_no_room_is_counted_one_by_one() {
     }
     assert_eq!(
         full_map(256, Some(0)).summary(),
-        "failed: touches without room: expected 256 counts, saw 0 counts"
+        "failed: without room: expected 256 counts, saw 0 counts"
     );
 }

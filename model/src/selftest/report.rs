@@ -26,9 +26,13 @@ pub struct Row {
     pub expected: u64,
     /// What was seen; `None` when the signal gave no number.
     pub seen: Option<u64>,
+    /// The least that passes.
+    pub at_least: u64,
+    /// The most that passes; `None` where any more does.
+    pub at_most: Option<u64>,
     /// Seen less expected.
     pub difference: Option<i64>,
-    /// Whether that is within the tolerance.
+    /// Whether what was seen passes.
     pub ok: bool,
 }
 
@@ -43,6 +47,20 @@ impl Row {
             (Some(ns), "ns") => format!("{:.1} ms", ns as f64 / 1e6),
             (Some(bytes), "bytes") => format!("{} KiB", bytes >> 10),
             (Some(n), unit) => format!("{n} {unit}"),
+        }
+    }
+
+    /// What passes, in the unit of [`Self::amount`].
+    #[must_use]
+    pub fn allowed(&self) -> String {
+        let number = |value: u64| {
+            let amount = self.amount(Some(value));
+            amount.split(' ').next().unwrap_or_default().to_owned()
+        };
+        match self.at_most {
+            Some(most) if most == self.at_least => number(most),
+            Some(most) => format!("{} to {}", number(self.at_least), number(most)),
+            None => format!("from {}", number(self.at_least)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::format;
 use super::row::{Row, Shares};
 use model::process::Process;
-use model::snapshot::Snapshot;
+use model::snapshot::{Host, Snapshot};
 use model::topology::NodeId;
 use model::unknown::why_no_hint;
 use model::verdict::{RemoteShare, ShareSignal, Verdict};
@@ -33,8 +33,9 @@ pub(crate) fn word(process: &Process) -> &'static str {
 }
 
 /// What `kernel.numa_balancing` says, in words.
-pub(crate) fn balancing_words(mode: Option<u32>) -> String {
-    match mode {
+pub(crate) fn balancing_words(host: &Host) -> String {
+    match host.numa_balancing {
+        None if host.numa_balancing_reason.is_some() => "balancing unknown".to_owned(),
         None => "no balancing".to_owned(),
         Some(0) => "balancing off".to_owned(),
         Some(1) => "balancing on".to_owned(),

@@ -106,7 +106,7 @@ fn host(app: &App, pair: Option<&Pair>, terse: usize) -> Vec<Part> {
     if !machine.is_empty() {
         say(machine.join(", "), Tone::Plain);
     }
-    say(balancing_words(host.numa_balancing), Tone::Plain);
+    say(balancing_words(host), Tone::Plain);
     parts
 }
 

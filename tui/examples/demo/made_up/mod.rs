@@ -76,6 +76,7 @@ fn counted(
             kernel: "6.8.0-45-generic".to_owned(),
             cpus: Some(96),
             numa_balancing: Some(u32::from(balancing)),
+            numa_balancing_reason: None,
             hypervisor: None,
             may_hide_nodes: false,
             agent: AgentCost {
