@@ -12,11 +12,11 @@ pub struct Runs {
 }
 
 /// A run at a context switch of a watched thread, nanoseconds: the median in `docs/cost.md`. Others cost less than half.
-const SWITCH_NS: u64 = 60;
+const SWITCH_NS: u64 = 46;
 
 /// A page fault of a watched thread that touches a page first, nanoseconds: the three tracepoint programs' median there.
 /// By fentry it is one program, not three.
-const FAULT_NS: u64 = 155;
+const FAULT_NS: u64 = 99;
 
 /// Nanoseconds that probes at context switches and page faults took since the agent's start, all CPUs together, with every
 /// run taken for a watched thread's; those at hint faults, pins and in drivers are not in it. `None` if no probe runs.
