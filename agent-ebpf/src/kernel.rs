@@ -29,8 +29,8 @@ global!(
     REGS_ARG_3,
     TASK_RUN_TIME,
     TASK_EXEC_START,
-    TASK_SWITCHES,
-    TASK_FORCED_SWITCHES,
+    TASK_VOLUNTARY_SWITCHES,
+    TASK_INVOLUNTARY_SWITCHES,
     TASK_SIGNAL,
     SIGNAL_LIVE,
     VMA_MM,
@@ -117,9 +117,9 @@ impl Task {
     /// How often it has left a CPU since its birth, the switch under way included.
     #[inline(always)]
     pub(crate) fn switches(self) -> Option<u64> {
-        let own: u64 = self.read(load(&TASK_SWITCHES))?;
-        let forced: u64 = self.read(load(&TASK_FORCED_SWITCHES))?;
-        Some(own + forced)
+        let voluntary: u64 = self.read(load(&TASK_VOLUNTARY_SWITCHES))?;
+        let involuntary: u64 = self.read(load(&TASK_INVOLUNTARY_SWITCHES))?;
+        Some(voluntary + involuntary)
     }
 }
 

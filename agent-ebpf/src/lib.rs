@@ -274,9 +274,9 @@ pub mod global {
     /// `u32`: offset of `task_struct.se.exec_start`.
     pub const TASK_EXEC_START: &str = "TASK_EXEC_START";
     /// `u32`: offset of `task_struct.nvcsw`.
-    pub const TASK_SWITCHES: &str = "TASK_SWITCHES";
+    pub const TASK_VOLUNTARY_SWITCHES: &str = "TASK_VOLUNTARY_SWITCHES";
     /// `u32`: offset of `task_struct.nivcsw`.
-    pub const TASK_FORCED_SWITCHES: &str = "TASK_FORCED_SWITCHES";
+    pub const TASK_INVOLUNTARY_SWITCHES: &str = "TASK_INVOLUNTARY_SWITCHES";
     /// `u32`: offset of `task_struct.signal`.
     pub const TASK_SIGNAL: &str = "TASK_SIGNAL";
     /// `u32`: offset of `signal_struct.live`.

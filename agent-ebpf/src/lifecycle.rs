@@ -116,7 +116,8 @@ fn executed(old_tid: u32) {
                 (*before).last_node = NO_NODE;
                 (*before).exited = 1;
             }
-            // It has not switched since its birth: all of its run time is to be counted.
+            // It has not switched since its birth, and all of its run time is to be counted; or its state found no room,
+            // which the next switch tells.
             _ => begin_anew(now),
         }
         (*now).exited = 0;

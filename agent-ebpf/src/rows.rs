@@ -209,8 +209,12 @@ pub(crate) fn thread(current: &Current) -> Option<*mut Thread> {
     if found.is_none()
         && let Some(were_full) = THREADS_WERE_FULL.get_ptr_mut(0)
     {
-        // SAFETY: whoever writes it writes the same.
-        unsafe { write_volatile(were_full, 1) };
+        // SAFETY: whoever writes it writes the same; once, or its cache line would go from socket to socket.
+        unsafe {
+            if read_volatile(were_full) == 0 {
+                write_volatile(were_full, 1);
+            }
+        }
     }
     found
 }

@@ -3,8 +3,9 @@
 //! Traces the tracepoint `sched_switch` (BTF-typed or raw), where the leaving thread is still current.
 //! Produces `SchedRow`, `Thread::on_cpu_ns` and `Cpu`. Run time is the scheduler's own account, which leaves out what
 //! interrupts and a hypervisor took: a clock's difference would count that too. The user side registers the threads that
-//! exist when a process is first watched; whoever appears later was born since, and counts from zero. A thread that has
-//! not switched for minutes is in no row: the user side adds the slice under way, and finds it by `Cpu`.
+//! exist when a process is first watched; whoever appears later was born since, and counts from zero, unless threads
+//! have found no room since: then its own count of switches tells. A thread that has not switched for minutes is in no
+//! row: the user side adds the slice under way, and finds it by `Cpu`.
 
 use agent_ebpf::{Lost, NO_NODE, SWITCHING, Thread};
 use aya_ebpf::EbpfContext;

@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn the_first_thing_that_is_missing_is_named() {
         type Change = fn(&mut Snapshot);
-        let cases: [(Change, &str); 11] = [
+        let cases: [(Change, &str); 12] = [
             (
                 |_| {},
                 "no hint touches: NUMA balancing is off; no estimate: it used no CPU",
@@ -124,6 +124,13 @@ mod tests {
             (
                 |s| s.host.numa_balancing = None,
                 "this kernel has no NUMA balancing;",
+            ),
+            (
+                |s| {
+                    s.host.numa_balancing = None;
+                    s.host.numa_balancing_reason = Some("it is masked".to_owned());
+                },
+                "no hint touches: it is masked;",
             ),
             (
                 |s| s.host.numa_balancing = Some(2),

@@ -59,9 +59,10 @@ pub fn play_on(
     // Whatever else went wrong then, went wrong because of it.
     let killed = oom_kills().saturating_sub(killed);
     if killed > 0 {
-        let then = report.error.take().unwrap_or_default();
+        let then = report.error.take();
+        let then = then.as_deref().unwrap_or("nothing else went wrong");
         report.error = Some(format!(
-            "a node ran out of memory and the kernel killed {killed} processes: give the guest more (--memory); {then}"
+            "memory ran out, and the kernel killed processes ({killed}): give the guest more (--memory); then: {then}"
         ));
     }
     report

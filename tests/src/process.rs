@@ -101,11 +101,21 @@ impl Running {
         let Err(error) = stdin.write_all(b"\n").and_then(|()| stdin.flush()) else {
             return Ok(());
         };
-        let ended = match self.child.try_wait() {
-            Ok(Some(status)) => format!("stdin; it ended with {status}: {}", self.stderr_so_far()),
-            _ => "stdin".to_owned(),
-        };
-        Err(error).context(ended)
+        let ended = self
+            .ended_just_now()
+            .map(|status| format!("stdin; it ended with {status}: {}", self.stderr_so_far()));
+        Err(error).context(ended.unwrap_or_else(|| "stdin".to_owned()))
+    }
+
+    /// Its status, a moment after its pipes were closed; `None` if it closed them and goes on.
+    fn ended_just_now(&mut self) -> Option<ExitStatus> {
+        for _ in 0..10 {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        None
     }
 
     /// Ends its stdin.

@@ -2,7 +2,8 @@
 
 use super::terminal;
 use crate::cli::Doctor as Options;
-use crate::doctor::checks::{Check, Outcome, checks};
+use crate::doctor::check::{Check, Outcome};
+use crate::doctor::checks::checks;
 use crate::doctor::facts::Facts;
 use crate::doctor::text;
 use crate::engines::selection::Selection;

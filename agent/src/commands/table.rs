@@ -6,6 +6,7 @@ use model::process::{ByNode, Process};
 use model::signal::{Signal, SignalName, SignalState};
 use model::snapshot::{Lost, Snapshot};
 use model::verdict::ShareSignal;
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -35,31 +36,41 @@ pub(super) fn processes(snapshot: &Snapshot, looked_for: &str, room: Option<usiz
 
 /// The processes that have a row, in the snapshot's order, and those that ended and have none.
 fn shown(processes: &[Process]) -> (Vec<&Process>, Vec<&Process>) {
-    let mut ended: Vec<&Process> = processes.iter().filter(|p| !p.alive).collect();
-    ended.sort_by_key(|p| std::cmp::Reverse(cpu_time_ns(p)));
-    let folded = ended.split_off(ended.len().min(ENDED_SHOWN));
-    let id = |p: &Process| (p.pid, p.start_time);
-    let without: HashSet<_> = folded.iter().map(|p| id(p)).collect();
-    let shown = processes.iter().filter(|p| !without.contains(&id(p)));
-    let shown = shown.collect();
-    (shown, folded)
+    let mut ended: Vec<usize> = (0..processes.len())
+        .filter(|at| !processes[*at].alive)
+        .collect();
+    ended.sort_by_key(|at| Reverse(cpu_time_ns(&processes[*at])));
+    let folded: HashSet<usize> = ended
+        .split_off(ended.len().min(ENDED_SHOWN))
+        .into_iter()
+        .collect();
+    let (folded, shown): (Vec<_>, Vec<_>) = processes
+        .iter()
+        .enumerate()
+        .partition(|(at, _)| folded.contains(at));
+    let process = |(_, process)| process;
+    (
+        shown.into_iter().map(process).collect(),
+        folded.into_iter().map(process).collect(),
+    )
 }
 
 fn told_together(ended: &[&Process]) -> String {
     if ended.is_empty() {
         return String::new();
     }
-    let ns: u64 = ended.iter().map(|p| cpu_time_ns(p)).sum();
+    let ns: Option<u64> = ended.iter().map(|p| cpu_time_ns(p)).sum();
+    let time = ns.map(|ns| format!(", {:.2} s of CPU time", ns as f64 / 1e9));
     format!(
-        "and {} more that ended, {:.2} s of CPU time: --json has each\n",
+        "and {} more that ended{}: --json has each\n",
         ended.len(),
-        ns as f64 / 1e9
+        time.unwrap_or_default()
     )
 }
 
-fn cpu_time_ns(process: &Process) -> u64 {
-    let by_node = process.cpu_time_ns_by_node.as_ref();
-    by_node.map_or(0, |by_node| by_node.values().sum())
+fn cpu_time_ns(process: &Process) -> Option<u64> {
+    let by_node = process.cpu_time_ns_by_node.as_ref()?;
+    Some(by_node.values().sum())
 }
 
 /// What was not counted, or not told, in a line each; nothing where all was.
@@ -344,6 +355,12 @@ mod tests {
             ]
         );
         let line = "and 2 more that ended, 0.04 s of CPU time: --json has each\n";
+        assert!(text.contains(line), "{text}");
+        for process in &mut snapshot.processes {
+            process.cpu_time_ns_by_node = None;
+        }
+        let text = processes(&snapshot, "", None);
+        let line = "and 2 more that ended: --json has each\n";
         assert!(text.contains(line), "{text}");
     }
 

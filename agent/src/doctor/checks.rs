@@ -1,35 +1,12 @@
 //! From facts to checks: the host, and what this process may do. Pure. Ids are stable and documented in docs/doctor.md.
 
+use super::check::{Check, Outcome, check};
 use super::facts::Facts;
 use super::probe_checks;
 use crate::host::capabilities::{Capability, SYS_ADMIN, SYS_RESOURCE, USED};
 use crate::host::lockdown::Lockdown;
 use crate::host::surroundings::Cgroup;
 use model::signal::Signal;
-use serde::Serialize;
-
-/// How a check came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub(crate) enum Outcome {
-    /// As it should be.
-    Pass,
-    /// Something is missing that can be done without, or was not tested.
-    Warn,
-    /// What numawatch is for can't be had, or can't be trusted.
-    Fail,
-}
-
-/// One check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Check {
-    /// Stable.
-    pub(crate) id: String,
-    /// How it came out.
-    pub(crate) outcome: Outcome,
-    /// What was found, what it costs, and what to do.
-    pub(crate) what: String,
-}
 
 /// Every check, in the order in which they are shown.
 pub(crate) fn checks(facts: &Facts) -> Vec<Check> {
@@ -61,14 +38,6 @@ pub(crate) fn checks(facts: &Facts) -> Vec<Check> {
     checks.extend(USED.iter().map(|c| capability(facts, *c)));
     checks.extend(probe_checks::of(facts));
     checks
-}
-
-pub(super) fn check(id: impl Into<String>, outcome: Outcome, what: impl Into<String>) -> Check {
-    Check {
-        id: id.into(),
-        outcome,
-        what: what.into(),
-    }
 }
 
 fn btf(facts: &Facts) -> Check {

@@ -1,4 +1,3 @@
-use super::super::probe_checks::signal;
 use super::*;
 use crate::host::capabilities::{BPF, Capabilities, PERFMON, SYS_PTRACE};
 use crate::host::lockdown::Security;
@@ -298,11 +297,14 @@ fn signals_by_their_state() {
         (SignalName::Map, SignalState::Degraded, Outcome::Warn),
         (SignalName::Map, SignalState::Unreliable, Outcome::Fail),
     ] {
-        let check = signal(&standing(name, state, Some("why")));
-        assert_eq!(check.outcome, want, "{check:?}");
-        assert_eq!(check.id, format!("signal.{}", name.as_str()));
+        let facts = Facts {
+            signals: vec![standing(name, state, Some("why"))],
+            ..good()
+        };
+        let (outcome, what) = found(&facts, &format!("signal.{}", name.as_str()));
+        assert_eq!(outcome, want, "{what}");
         assert_eq!(
-            check.what,
+            what,
             format!("{} by tp_btf at sched_switch: why", state.as_str())
         );
     }

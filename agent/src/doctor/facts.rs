@@ -34,7 +34,7 @@ pub(crate) struct Facts {
     pub(crate) surroundings: Surroundings,
     /// Why the pids in `/proc` are not the kernel's; `None` when they are.
     pub(crate) foreign_pids: Option<String>,
-    /// Why its capabilities are not the host's.
+    /// Why its capabilities are not the host's; `None` when they are.
     pub(crate) foreign_users: Option<String>,
     /// How many nodes there are.
     pub(crate) nodes: usize,

@@ -1,6 +1,6 @@
 //! From facts to checks: the kernel side, its room, its signals, and how their self-test came out. Pure.
 
-use super::checks::{Check, Outcome, check};
+use super::check::{Check, Outcome, check};
 use super::facts::Facts;
 use crate::probes::bounds::BUDGET;
 use model::selftest::{self, FullMap, Verdict};
@@ -94,7 +94,7 @@ fn events(facts: &Facts) -> Check {
 }
 
 /// A signal by its state; what a setting switches off is a warning, what the host can't do too.
-pub(super) fn signal(signal: &Signal) -> Check {
+fn signal(signal: &Signal) -> Check {
     let outcome = match signal.state {
         SignalState::Attached => Outcome::Pass,
         SignalState::Unreliable => Outcome::Fail,

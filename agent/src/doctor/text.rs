@@ -1,6 +1,6 @@
 //! Checks and the self-test's counts as text. Pure.
 
-use super::checks::{Check, Outcome};
+use super::check::{Check, Outcome};
 use crate::wrap::Wrap;
 use model::selftest::{Report, Row, Verdict};
 use std::fmt::Write;

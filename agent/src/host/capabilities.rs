@@ -1,6 +1,7 @@
 //! Which of the capabilities that numawatch can use this process has, and what each missing one costs.
 
 use crate::host::error::Error;
+use crate::host::namespaces::require_host_users;
 use crate::host::root::{Root, read};
 
 /// Capabilities in effect, as the kernel's mask.
@@ -96,11 +97,15 @@ impl Capabilities {
     }
 }
 
-/// This process's capabilities in effect.
+/// This process's capabilities in effect; none in a user namespace of its own, where the kernel doesn't take them for what
+/// numawatch does.
 ///
 /// # Errors
 /// If `/proc/self/status` can't be read, or tells none.
 pub(crate) fn read_capabilities(root: &Root) -> Result<Capabilities, Error> {
+    if require_host_users(root).is_err() {
+        return Ok(Capabilities::default());
+    }
     let path = root.proc("self/status");
     parse(&read(&path)?).ok_or_else(|| Error::format(&path, "has no CapEff"))
 }

@@ -9,7 +9,7 @@ use model::snapshot::{AgentCost, Host, Lost};
 /// Reads what a snapshot's `host` says of the machine; `may_hide_nodes`, `agent` and `lost` are left empty.
 ///
 /// # Errors
-/// If one of the files that every kernel has can't be read.
+/// If procfs isn't there.
 pub(crate) fn read_host(root: &Root) -> Result<Host, Error> {
     let sysctls = root.proc("sys");
     if !sysctls.exists() {
@@ -17,13 +17,13 @@ pub(crate) fn read_host(root: &Root) -> Result<Host, Error> {
         return Err(Error::format(&sysctls, what));
     }
     let [name, kernel] = uname();
-    let (numa_balancing, numa_balancing_reason) = read_numa_balancing(root);
+    let balancing = read_numa_balancing(root);
     Ok(Host {
         name: line(root, "sys/kernel/hostname").unwrap_or(name),
         kernel: line(root, "sys/kernel/osrelease").unwrap_or(kernel),
         cpus: count_online_cpus(root).and_then(|count| count.try_into().ok()),
-        numa_balancing,
-        numa_balancing_reason,
+        numa_balancing: balancing.clone().ok().flatten(),
+        numa_balancing_reason: balancing.err(),
         hypervisor: read_surroundings(root).hypervisor,
         may_hide_nodes: false,
         agent: AgentCost::default(),
@@ -32,29 +32,28 @@ pub(crate) fn read_host(root: &Root) -> Result<Host, Error> {
     })
 }
 
-/// `kernel.numa_balancing`: 0 off, 1 on, 2 memory tiering; `None` where the kernel has none. Or why nothing can be said of
-/// it: containers run with `/proc/sys` or a part of it masked.
-pub(crate) fn read_numa_balancing(root: &Root) -> (Option<u32>, Option<String>) {
+/// `kernel.numa_balancing`: 0 off, 1 on, 2 memory tiering; `None` where the kernel has none.
+///
+/// # Errors
+/// In one line, if nothing can be said of it: containers run with `/proc/sys` or a part of it masked.
+pub(crate) fn read_numa_balancing(root: &Root) -> Result<Option<u32>, String> {
     let folder = root.proc("sys/kernel");
     let path = folder.join("numa_balancing");
-    let why = match read_if_present(&path) {
-        Ok(Some(text)) => match text.trim().parse() {
-            Ok(mode) => return (Some(mode), None),
-            Err(_) => format!(
-                "{} holds {:?}, which is no number: is something mounted over it?",
-                path.display(),
-                text.trim()
-            ),
-        },
+    match read_if_present(&path).map_err(|error| error.to_string())? {
+        Some(text) => text.trim().parse().map(Some).map_err(|_| {
+            let start: String = text.trim().chars().take(20).collect();
+            format!(
+                "{}: {start:?} is no number: is something mounted over it?",
+                path.display()
+            )
+        }),
         // Which every kernel has.
-        Ok(None) if folder.join("pid_max").exists() => return (None, None),
-        Ok(None) => format!(
-            "{} is masked, so kernel.numa_balancing is not known",
+        None if folder.join("pid_max").exists() => Ok(None),
+        None => Err(format!(
+            "{} is masked, so kernel.numa_balancing is not known (docker: --security-opt systempaths=unconfined)",
             folder.display()
-        ),
-        Err(error) => error.to_string(),
-    };
-    (None, Some(why))
+        )),
+    }
 }
 
 /// `kernel.pid_max`; the default of old where it can't be read.
@@ -108,7 +107,10 @@ mod tests {
 
     #[test]
     fn masked_settings_and_cpus_leave_the_host_its_name() {
-        let masked = Fixture::with(&[("proc/sys/empty", ""), ("proc/stat", "cpu0 1\ncpu5 1\n")]);
+        let masked = Fixture::with(&[
+            ("proc/sys/kernel/empty", ""),
+            ("proc/stat", "cpu0 1\ncpu5 1\n"),
+        ]);
         let host = read_host(&masked.root()).unwrap();
         let told = |file: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{file}"));
         assert_eq!(host.name, told("hostname").unwrap().trim());
@@ -141,7 +143,7 @@ mod tests {
         for mode in [0, 1, 2] {
             let machine = machine();
             machine.file("proc/sys/kernel/numa_balancing", &format!("{mode}\n"));
-            assert_eq!(read_numa_balancing(&machine.root()), (Some(mode), None));
+            assert_eq!(read_numa_balancing(&machine.root()), Ok(Some(mode)));
         }
     }
 
@@ -152,6 +154,9 @@ mod tests {
         let host = read_host(&machine.root()).unwrap();
         assert_eq!(host.numa_balancing, None);
         let reason = host.numa_balancing_reason.unwrap();
-        assert!(reason.contains("numa_balancing holds \"\""), "{reason}");
+        assert!(
+            reason.contains("numa_balancing: \"\" is no number"),
+            "{reason}"
+        );
     }
 }

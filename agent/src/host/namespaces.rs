@@ -5,7 +5,7 @@ use std::fs;
 
 /// What the link `ns/pid` of a process in the kernel's first pid namespace says; the inode is
 /// fixed by the kernel (`PROC_PID_INIT_INO`).
-const INITIAL: &str = "pid:[4026531836]";
+const INITIAL_PIDS: &str = "pid:[4026531836]";
 
 /// Probes would count by other pids than those that the agent sees.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub(crate) struct ForeignPids;
 pub(crate) fn require_host_pids(root: &Root) -> Result<(), ForeignPids> {
     let is_initial = |process: &str| {
         fs::read_link(root.proc(process).join("ns/pid"))
-            .is_ok_and(|link| link.as_os_str() == INITIAL)
+            .is_ok_and(|link| link.as_os_str() == INITIAL_PIDS)
     };
     if is_initial("self") || is_initial("1") {
         Ok(())
@@ -64,8 +64,8 @@ mod tests {
     #[test]
     fn whose_pids_are_in_proc() {
         for (own, first, want) in [
-            (INITIAL, INITIAL, Ok(())),
-            (NESTED, INITIAL, Ok(())),
+            (INITIAL_PIDS, INITIAL_PIDS, Ok(())),
+            (NESTED, INITIAL_PIDS, Ok(())),
             (NESTED, NESTED, Err(ForeignPids)),
         ] {
             let fixture = Fixture::new();
@@ -91,7 +91,11 @@ mod tests {
 
     #[test]
     fn the_refusal_is_one_line_that_says_what_to_do() {
-        let text = ForeignPids.to_string();
-        assert!(text.contains("--pid=host") && !text.contains('\n'));
+        for (text, what) in [
+            (ForeignPids.to_string(), "--pid=host"),
+            (ForeignUsers.to_string(), "run it as the host's root"),
+        ] {
+            assert!(text.contains(what) && !text.contains('\n'), "{text}");
+        }
     }
 }

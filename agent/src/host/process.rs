@@ -244,6 +244,14 @@ impl ProcessDir {
         })
     }
 
+    /// How often a thread has left a CPU since its birth; `None` where the kernel doesn't tell.
+    ///
+    /// # Errors
+    /// As [`Self::thread_state`].
+    pub(crate) fn thread_switches(&self, tid: u32) -> Result<Option<u64>, Error> {
+        Ok(status::parse(&self.read(&format!("task/{tid}/status"))?).switches)
+    }
+
     /// What `take` finds in a thread's `stat`, whose fields it is given from the state on.
     fn thread_stat<T>(&self, tid: u32, take: impl Fn(&[&str]) -> Option<T>) -> Result<T, Error> {
         let name = format!("task/{tid}/stat");

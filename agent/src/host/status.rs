@@ -24,6 +24,8 @@ pub(crate) struct Status {
     pub(crate) address_space_bytes: Option<u64>,
     /// Its resident set by kind, bytes, as the kernel accounts for it; empty for kernel threads and zombies.
     pub(crate) resident_by_kind: BTreeMap<MemoryKind, u64>,
+    /// How often the leader, or the thread whose file it is, has left a CPU, of its own accord or not.
+    pub(crate) switches: Option<u64>,
     /// Its pids, from this procfs's pid namespace inwards; the last is its own view.
     pub(crate) pids_by_namespace: Vec<u32>,
 }
@@ -57,6 +59,9 @@ pub(crate) fn parse(text: &str) -> Status {
             "VmHWM" => status.most_resident_bytes = first().map(|kib| kib * 1024),
             "VmLck" => status.locked_bytes = first().map(|kib| kib * 1024),
             "VmPin" => status.pinned_bytes = first().map(|kib| kib * 1024),
+            "voluntary_ctxt_switches" | "nonvoluntary_ctxt_switches" => {
+                status.switches = first().map(|n| n + status.switches.unwrap_or(0));
+            }
             "NSpid" => {
                 status.pids_by_namespace = value
                     .split_ascii_whitespace()
@@ -78,7 +83,8 @@ mod tests {
         let text = "Name:\tpython3: serve\nTgid:\t4242\nPid:\t4242\nUid:\t1000\t0\t0\t0\n\
                     NSpid:\t4242\t17\t1\nVmSize:\t    2048 kB\nRssAnon:\t     256 kB\nRssFile:\t     128 kB\n\
                     RssShmem:\t       0 kB\nHugetlbPages:\t    4096 kB\nVmHWM:\t     512 kB\nVmLck:\t     128 kB\nVmPin:\t    4096 kB\n\
-                    Cpus_allowed:\tff\nCpus_allowed_list:\t0-3,64-67\nMems_allowed_list:\t0-1\n";
+                    Cpus_allowed:\tff\nCpus_allowed_list:\t0-3,64-67\nMems_allowed_list:\t0-1\n\
+                    voluntary_ctxt_switches:\t40\nnonvoluntary_ctxt_switches:\t2\n";
         assert_eq!(
             parse(text),
             Status {
@@ -96,6 +102,7 @@ mod tests {
                     (MemoryKind::Shared, 0),
                     (MemoryKind::Huge, 4096 * 1024),
                 ]),
+                switches: Some(42),
                 pids_by_namespace: vec![4242, 17, 1],
             }
         );

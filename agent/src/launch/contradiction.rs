@@ -1,15 +1,14 @@
-//! Options of a command that undo what launch does, as far as they are known: an engine that spreads its threads, or binds
+//! Options and variables of a command that undo what launch does, as far as they are known: an engine that spreads its threads, or binds
 //! itself to another node.
 
-use super::wrappers::unwrapped;
+use super::wrappers;
 use crate::engines::rules;
 use model::launch::Plan;
 use model::list;
-use std::borrow::Cow;
 use std::ffi::OsString;
 
 /// numactl's options that bind.
-const BINDS: [&str; 15] = [
+const BINDS: [&str; 17] = [
     "-m",
     "--membind",
     "-i",
@@ -25,6 +24,8 @@ const BINDS: [&str; 15] = [
     "--cpunodebind",
     "-C",
     "--physcpubind",
+    "-c",
+    "--cpubind",
 ];
 
 /// What llama.cpp takes for `--numa` where that is not given.
@@ -37,20 +38,12 @@ pub(crate) fn of(
     inherited: impl Fn(&str) -> Option<String>,
     plan: &Plan,
 ) -> Option<String> {
-    let words: Vec<Cow<'_, str>> = command.iter().map(|word| word.to_string_lossy()).collect();
-    let words: Vec<&str> = words.iter().map(|word| &**word).collect();
-    let (wrappers, ..) = unwrapped(&words)?;
-    if let Some(anew) = bound_anew(wrappers) {
+    let (wrappers, argv) = wrappers::behind(command)?;
+    if let Some(anew) = bound_anew(&wrappers) {
         return Some(anew);
     }
-    let argv: Vec<String> = words[wrappers.len()..]
-        .iter()
-        .map(|w| (*w).to_owned())
-        .collect();
     match rules::detect(&argv, "")?.engine.as_str() {
-        "llama.cpp" => spread(&argv, || {
-            assigned(wrappers, LLAMA_NUMA).or_else(|| inherited(LLAMA_NUMA))
-        }),
+        "llama.cpp" => spread(&argv, || variable(&wrappers, LLAMA_NUMA, &inherited)),
         "vllm" => other_node(&argv, "--numa-bind-nodes", plan),
         "sglang" => other_node(&argv, "--numa-node", plan),
         "triton" => policies(&argv, plan),
@@ -58,19 +51,23 @@ pub(crate) fn of(
     }
 }
 
-/// By a numactl among the words before the program.
-fn bound_anew(words: &[&str]) -> Option<String> {
-    let is_numactl = |word: &&str| word.rsplit('/').next() == Some("numactl");
-    let at = words.iter().position(is_numactl)?;
-    let own = words
+/// By a numactl among the wrappers.
+fn bound_anew(wrappers: &[String]) -> Option<String> {
+    let at = wrappers
         .iter()
-        .skip(at + 1)
-        .take_while(|word| word.starts_with('-'));
+        .position(|word| is_named(word, &["numactl"]))?;
+    let own = wrappers.iter().skip(at + 1);
+    let own = own.take_while(|word| word.starts_with('-'));
     let mut binds = own.filter(|word| BINDS.iter().any(|option| word.starts_with(option)));
     let word = binds.next()?;
     Some(format!(
         "numactl {word} binds the command anew: leave one of them out"
     ))
+}
+
+fn is_named(word: &str, programs: &[&str]) -> bool {
+    let name = word.rsplit('/').next().unwrap_or_default();
+    programs.contains(&name)
 }
 
 /// llama.cpp's `distribute` gives each thread a node in turn, whatever CPUs it was given.
@@ -91,14 +88,28 @@ fn spread(argv: &[String], variable: impl Fn() -> Option<String>) -> Option<Stri
     })
 }
 
-/// What `env NAME=VALUE` before the program sets.
-fn assigned(wrappers: &[&str], name: &str) -> Option<String> {
-    let value = |word: &&str| {
+/// A variable as the program gets it: `env NAME=VALUE` sets one, and sudo, `env -i` and `env -u` keep it from what it was.
+fn variable(
+    wrappers: &[String],
+    name: &str,
+    inherited: impl Fn(&str) -> Option<String>,
+) -> Option<String> {
+    let value = |word: &String| {
+        let word = word.strip_prefix("--setenv=").unwrap_or(word);
         word.strip_prefix(name)?
             .strip_prefix('=')
             .map(str::to_owned)
     };
-    wrappers.iter().rev().find_map(value)
+    let keeps = |word: &String| {
+        is_named(word, &["sudo", "doas"])
+            || ["-i", "-", "--ignore-environment"].contains(&word.as_str())
+            || word.strip_prefix("--unset=").unwrap_or(word) == name
+    };
+    let assigned = wrappers.iter().rev().find_map(value);
+    assigned.or_else(|| {
+        let passes = !wrappers.iter().any(keeps);
+        passes.then(|| inherited(name)).flatten()
+    })
 }
 
 fn other_node(argv: &[String], option: &str, plan: &Plan) -> Option<String> {
@@ -189,6 +200,19 @@ mod tests {
                 false,
             ),
             ("vllm serve m", Some("distribute"), false),
+            ("nice llama-server -m a.gguf", Some("distribute"), true),
+            (
+                "env -u LLAMA_ARG_NUMA llama-server -m a.gguf",
+                Some("distribute"),
+                false,
+            ),
+            ("env -i llama-server -m a.gguf", Some("distribute"), false),
+            ("sudo llama-server -m a.gguf", Some("distribute"), false),
+            (
+                "systemd-run --scope --setenv=LLAMA_ARG_NUMA=distribute llama-server -m a.gguf",
+                None,
+                true,
+            ),
         ] {
             let argv: Vec<OsString> = command.split(' ').map(Into::into).collect();
             let given = |_: &str| inherited.map(str::to_owned);

@@ -1,5 +1,6 @@
 //! What engines call the same thing: their own flags for a node, as of their sources and documents.
 
+use super::wrappers;
 use crate::engines::rules;
 use model::launch::Plan;
 use model::list;
@@ -18,10 +19,7 @@ pub(crate) struct Own {
 
 /// The flags of the command's engine for this many GPUs; `None` for a command that is no known engine.
 pub(crate) fn of(command: &[OsString], plan: &Plan, gpus: &[u32]) -> Option<Own> {
-    let argv: Vec<String> = command
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let (_, argv) = wrappers::behind(command)?;
     let engine = rules::detect(&argv, "")?.engine;
     let each = vec![plan.memory_node.to_string(); gpus.len().max(1)].join(" ");
     let (flags, remark) = match engine.as_str() {

@@ -1,5 +1,7 @@
 //! Programs that become another or run it below themselves, and where their own options end.
 
+use std::ffi::OsString;
+
 /// How a program's own options are told from what follows them.
 pub(crate) struct Options {
     program: &'static str,
@@ -106,6 +108,16 @@ const SYSTEMD_RUN: Options = options(
     ],
     0,
 );
+
+/// A command's wrappers with their own words, and the program behind them with its arguments; `None` where there is none.
+pub(crate) fn behind(command: &[OsString]) -> Option<(Vec<String>, Vec<String>)> {
+    let lossy = |word: &OsString| word.to_string_lossy().into_owned();
+    let mut wrappers: Vec<String> = command.iter().map(lossy).collect();
+    let words: Vec<&str> = wrappers.iter().map(String::as_str).collect();
+    let own = unwrapped(&words)?.0.len();
+    let program = wrappers.split_off(own);
+    Some((wrappers, program))
+}
 
 /// The words before the program behind wrappers, its name, and its arguments.
 pub(crate) fn unwrapped<'a>(

@@ -156,27 +156,29 @@ pub(crate) fn may_count(signals: &[Signal]) -> u32 {
     })
 }
 
-/// Why a live signal has nothing to measure with this setting of `kernel.numa_balancing`, or may have nothing; `None` when
-/// it has.
-pub(crate) fn idle(signal: SignalName, host: &Host) -> Option<&str> {
+/// Why a live signal has nothing to measure with this setting of `kernel.numa_balancing`; `None` when it may have.
+pub(crate) fn idle(signal: SignalName, host: &Host) -> Option<&'static str> {
     let (SignalName::Hint | SignalName::Migration | SignalName::Scan) = signal else {
         return None;
     };
     match (host.numa_balancing, &host.numa_balancing_reason) {
-        (None, Some(unreadable)) => Some(unreadable),
         (None, None) => Some("this kernel has no NUMA balancing (CONFIG_NUMA_BALANCING)"),
         (Some(0), _) => {
             Some("kernel.numa_balancing=0: the kernel takes no hint faults and moves no pages")
         }
-        (Some(_), _) => None,
+        (Some(_), _) | (None, Some(_)) => None,
     }
 }
 
 /// What a live signal can't be read as with this setting; `None` when all is plain.
-pub(crate) fn caveat(signal: SignalName, host: &Host) -> Option<&'static str> {
-    match (signal, host.numa_balancing) {
-        (SignalName::Hint, Some(mode)) if mode & 2 != 0 => {
-            Some("kernel.numa_balancing has memory tiering (2): hint faults are no remote share")
+pub(crate) fn caveat(signal: SignalName, host: &Host) -> Option<String> {
+    match (signal, host.numa_balancing, &host.numa_balancing_reason) {
+        (SignalName::Hint, Some(mode), _) if mode & 2 != 0 => Some(
+            "kernel.numa_balancing has memory tiering (2): hint faults are no remote share"
+                .to_owned(),
+        ),
+        (SignalName::Hint | SignalName::Migration | SignalName::Scan, None, Some(unreadable)) => {
+            Some(format!("{unreadable}; 0 may mean that it is off"))
         }
         _ => None,
     }
@@ -374,13 +376,16 @@ mod tests {
     }
 
     #[test]
-    fn where_balancing_is_not_known_nothing_is_said_to_be_zero() {
+    fn where_balancing_is_not_known_a_zero_is_no_answer() {
         let host = Host {
             numa_balancing_reason: Some("masked".to_owned()),
             ..balancing(None)
         };
-        assert_eq!(idle(SignalName::Hint, &host), Some("masked"));
-        assert_eq!(idle(SignalName::Sched, &host), None);
+        assert_eq!(idle(SignalName::Hint, &host), None);
+        let caveat = |signal| caveat(signal, &host);
+        let hint = caveat(SignalName::Hint).unwrap();
+        assert_eq!(hint, "masked; 0 may mean that it is off");
+        assert_eq!(caveat(SignalName::Sched), None);
     }
 
     #[test]

@@ -66,9 +66,12 @@ impl Layout {
         g.insert("TASK_RUN_TIME", entity + run_time);
         let exec_start = types.offset("sched_entity", "exec_start")?;
         g.insert("TASK_EXEC_START", entity + exec_start);
-        g.insert("TASK_SWITCHES", types.offset("task_struct", "nvcsw")?);
         g.insert(
-            "TASK_FORCED_SWITCHES",
+            "TASK_VOLUNTARY_SWITCHES",
+            types.offset("task_struct", "nvcsw")?,
+        );
+        g.insert(
+            "TASK_INVOLUNTARY_SWITCHES",
             types.offset("task_struct", "nivcsw")?,
         );
         g.insert("TASK_SIGNAL", types.offset("task_struct", "signal")?);
@@ -312,8 +315,8 @@ mod tests {
             "TASK_MM",
             "TASK_RUN_TIME",
             "TASK_EXEC_START",
-            "TASK_SWITCHES",
-            "TASK_FORCED_SWITCHES",
+            "TASK_VOLUNTARY_SWITCHES",
+            "TASK_INVOLUNTARY_SWITCHES",
             "FOLL_LONGTERM",
             "TASK_SIGNAL",
             "SIGNAL_LIVE",

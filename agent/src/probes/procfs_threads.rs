@@ -23,6 +23,11 @@ impl Threads for ProcfsThreads<'_> {
         dir.thread_run_time(tid).ok()
     }
 
+    fn switches(&self, pid: u32, tid: u32) -> Option<u64> {
+        let dir = ProcessDir::open(self.root, pid).ok()?;
+        dir.thread_switches(tid).ok()?
+    }
+
     fn runnable_on(&self, pid: u32, tid: u32) -> Option<usize> {
         let dir = ProcessDir::open(self.root, pid).ok()?;
         let (state, cpu) = dir.thread_state(tid).ok()?;

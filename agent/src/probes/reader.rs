@@ -11,7 +11,7 @@ use agent_ebpf::{
     TouchRow, Tracked,
 };
 use anyhow::{Context, Result};
-use aya::maps::{Array, HashMap as BpfHashMap, MapData, PerCpuArray, RingBuf};
+use aya::maps::{HashMap as BpfHashMap, MapData, PerCpuArray, RingBuf};
 use aya::{Ebpf, Pod};
 use aya_log::EbpfLogger;
 use model::topology::Topology;
@@ -28,7 +28,6 @@ pub(crate) struct Reader {
     device: BpfHashMap<MapData, RowKey, DeviceRow>,
     cpus: PerCpuArray<MapData, Cpu>,
     lost: PerCpuArray<MapData, u64>,
-    threads_were_full: Array<MapData, u32>,
     news: RingBuf<MapData>,
     node_of_cpu: Vec<Option<u32>>,
     slot_table: Vec<u8>,
@@ -78,7 +77,6 @@ impl Reader {
             device: hash(&mut ebpf, "DEVICE")?,
             cpus: per_cpu(&mut ebpf, "CPUS")?,
             lost: per_cpu(&mut ebpf, "LOST")?,
-            threads_were_full: array(&mut ebpf, "THREADS_WERE_FULL")?,
             news: RingBuf::try_from(
                 ebpf.take_map("NEWS")
                     .context("the object has no map NEWS")?,
@@ -281,10 +279,8 @@ impl<H: Threads> Live for Now<'_, H> {
 
     fn running(&self, cpus: &[Cpu], threads: &[(u32, Thread)]) -> Vec<(usize, Running)> {
         let slot_of = |cpu, memory| self.reader.slot_of(cpu, memory);
-        let full = threads.len() >= self.reader.max_of("THREADS") as usize
-            || !matches!(self.reader.threads_were_full.get(&0, 0), Ok(0));
         let node_of_cpu = &self.reader.node_of_cpu;
-        running(cpus, threads, full, node_of_cpu, slot_of, self.host)
+        running(cpus, threads, node_of_cpu, slot_of, self.host)
     }
 
     fn rows(&self, tid: u32) -> Option<(Thread, Vec<(RowKey, SchedRow)>)> {
@@ -374,13 +370,6 @@ fn per_cpu<V: Pod>(ebpf: &mut Ebpf, name: &str) -> Result<PerCpuArray<MapData, V
         .with_context(|| format!("the object has no map {name}"))?;
     PerCpuArray::try_from(map)
         .with_context(|| format!("map {name} has another shape than expected"))
-}
-
-fn array<V: Pod>(ebpf: &mut Ebpf, name: &str) -> Result<Array<MapData, V>> {
-    let map = ebpf
-        .take_map(name)
-        .with_context(|| format!("the object has no map {name}"))?;
-    Array::try_from(map).with_context(|| format!("map {name} has another shape than expected"))
 }
 
 /// Insert or replace.

@@ -19,16 +19,17 @@ pub(crate) trait Threads {
     fn owner(&self, tid: u32) -> Option<Owner>;
     /// The scheduler's account of its run time, nanoseconds.
     fn run_time(&self, pid: u32, tid: u32) -> Option<u64>;
+    /// How often it has left a CPU since its birth.
+    fn switches(&self, pid: u32, tid: u32) -> Option<u64>;
     /// The CPU that it is running on or waiting for; `None` while it sleeps.
     fn runnable_on(&self, pid: u32, tid: u32) -> Option<usize>;
 }
 
 /// Who runs on each CPU, by the CPU's index. What no row has of it counts if the CPU has not switched when the rows and
-/// the run time have been read. `full` says that the kernel side has no room for more threads, or once had none.
+/// the run time have been read.
 pub(crate) fn running(
     cpus: &[Cpu],
     threads: &[(u32, Thread)],
-    full: bool,
     node_of_cpu: &[Option<u32>],
     slot_of: impl Fn(u32, u32) -> usize,
     host: &impl Threads,
@@ -41,17 +42,18 @@ pub(crate) fn running(
             // The tid changes hands: the row is its last owner's, and the next one's is not made yet.
             (Some(thread), _) if thread.exited != 0 => return None,
             (Some(thread), Some(owner)) if owner.cookie != thread.cookie => return None,
-            // Its slices so far may be lost, on other nodes.
-            (Some(thread), _) if full && thread.run_time_ns == 0 => return None,
             (Some(thread), _) => {
                 let Thread { tgid, cookie, .. } = **thread;
                 (Some(thread), Owner { tgid, cookie })
             }
-            (None, _) if full => return None,
             (None, owner) => (None, owner?),
         };
         let Owner { tgid, cookie } = owner;
         let counted = thread.map_or(0, |t| t.run_time_ns);
+        // If it has run before, those slices found no room, and may have been on other nodes.
+        if counted == 0 && host.switches(tgid, tid) != Some(0) {
+            return None;
+        }
         let last = thread.map_or(NO_NODE, |t| t.last_node);
         let running = Running {
             id: ThreadId { tid, cookie },
@@ -97,7 +99,7 @@ mod tests {
 
     const COOKIE: u64 = 5;
 
-    /// Every thread has run for 1,000 ns; tid 7 is on CPU 1, others sleep.
+    /// Every thread has run for 1,000 ns; tid 7 is on CPU 1, others sleep. Tid 5 is in its second slice, others in their first.
     struct Host;
 
     impl Threads for Host {
@@ -112,20 +114,16 @@ mod tests {
             Some(1_000)
         }
 
+        fn switches(&self, _: u32, tid: u32) -> Option<u64> {
+            Some(u64::from(tid == 5))
+        }
+
         fn runnable_on(&self, _: u32, tid: u32) -> Option<usize> {
             (tid == 7).then_some(1)
         }
     }
 
     fn found(cpus: &[(u64, u64)], threads: &[(u32, Thread)]) -> Vec<(usize, u32, u64)> {
-        found_in(false, cpus, threads)
-    }
-
-    fn found_in(
-        full: bool,
-        cpus: &[(u64, u64)],
-        threads: &[(u32, Thread)],
-    ) -> Vec<(usize, u32, u64)> {
         let cpus: Vec<Cpu> = cpus
             .iter()
             .map(|(switches, tid)| Cpu {
@@ -134,7 +132,7 @@ mod tests {
             })
             .collect();
         let nodes = [Some(0), Some(1)];
-        running(&cpus, threads, full, &nodes, |_, _| 0, &Host)
+        running(&cpus, threads, &nodes, |_, _| 0, &Host)
             .into_iter()
             .map(|(cpu, r)| (cpu, r.id.tid, r.on_cpu_ns))
             .collect()
@@ -152,15 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_found_no_room_has_no_slice() {
-        let cpus = [(1, 8), (1, 9)];
-        let registered = (9, registered(COOKIE, 7, 300));
-        assert_eq!(found_in(true, &cpus, &[registered]), [(1, 9, 700)]);
-        // A fault made its state, and it has not left the CPU since.
-        let mut late = registered;
-        (late.0, late.1.run_time_ns) = (8, 0);
-        let threads = [late, registered];
-        assert_eq!(found_in(true, &cpus, &threads), [(1, 9, 700)]);
+    fn a_thread_that_ran_without_room_has_no_slice() {
+        assert_eq!(found(&[(1, 5), (1, 0)], &[]), []);
+        // A fault has made its state since, and it has not left the CPU.
+        let mut late = registered(COOKIE, 7, 0);
+        late.run_time_ns = 0;
+        assert_eq!(found(&[(1, 5), (1, 0)], &[(5, late)]), []);
+        assert_eq!(found(&[(1, 8), (1, 0)], &[(8, late)]), [(0, 8, 1_000)]);
     }
 
     #[test]

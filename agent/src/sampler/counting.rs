@@ -44,6 +44,13 @@ impl Counting {
         slots: &Slots,
         options: &attach::Options,
     ) -> Result<Self> {
+        if let Err(foreign) = require_host_users(root) {
+            let refused = Refused {
+                why: foreign.to_string(),
+                would_help: None,
+            };
+            return Ok(Self::by_procfs(root, topology, options, refused));
+        }
         let missing = read_capabilities(root)?.missing_to_trace();
         if !missing.is_empty() {
             let refused = Refused {
@@ -58,9 +65,7 @@ impl Counting {
             bounds: Bounds::fit(&machine(root, topology)),
             device_majors: read_device_majors(root),
         };
-        let attached = require_host_users(root).map_err(|error| error.to_string());
-        let attached =
-            attached.and_then(|()| require_host_pids(root).map_err(|error| error.to_string()));
+        let attached = require_host_pids(root).map_err(|error| error.to_string());
         let attached = attached.and_then(|()| require_possible_cpus());
         let attached = attached.and_then(|()| attach(&host, options).map_err(|e| e.to_string()));
         let attached = match attached {
@@ -163,7 +168,7 @@ fn under_balancing(signal: &Signal, host: &Host) -> Signal {
         }
         signal.reason = Some(match signal.reason.take() {
             Some(reason) => format!("{caveat}; {reason}"),
-            None => caveat.to_owned(),
+            None => caveat,
         });
     }
     signal

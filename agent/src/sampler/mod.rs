@@ -150,8 +150,9 @@ impl Sampler {
             off: options.attach.forced.get(&SignalName::Placement) == Some(&None),
         };
         signals.push(placement::signal(&root, find));
+        let described = read_host(&root)?;
         let self_test = if options.self_test {
-            let under = all_under_balancing(&signals, &read_host(&root)?);
+            let under = all_under_balancing(&signals, &described);
             let mut host = selftest::Host {
                 root: &root,
                 source: &mut source,
@@ -173,7 +174,7 @@ impl Sampler {
             placements: Placements::start(root.clone(), options.keep_ended, find)?,
             devices: Devices::start(root.clone(), options.nvml),
             cgroups: Cgroups::default(),
-            host: read_host(&root)?,
+            host: described,
             cpu_times: read_cpu_times(&root)?,
             account: coverage::Account::new(read_balancing(&root)?),
             faults_at_start: read_page_faults(&root),
@@ -249,8 +250,9 @@ impl Sampler {
         self.count()?;
         self.placements.collect();
         let mut topology = self.topology()?;
-        (self.host.numa_balancing, self.host.numa_balancing_reason) =
-            read_numa_balancing(&self.root);
+        let balancing = read_numa_balancing(&self.root);
+        self.host.numa_balancing = balancing.clone().ok().flatten();
+        self.host.numa_balancing_reason = balancing.err();
         self.host.may_hide_nodes = topology.may_hide_nodes(self.host.hypervisor.as_deref());
         let signals = self.signals();
         let now = now_ns();

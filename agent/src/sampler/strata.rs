@@ -18,7 +18,7 @@ use std::ops::Range;
 const QUERIES: usize = 8_192;
 
 /// They are asked for in so many rounds, each of every stratum, so that a refresh that must stop early has asked all alike, and
-/// overshoots by no more than 256 questions.
+/// overshoots by about 256 questions.
 const ROUNDS: usize = 32;
 
 /// Once all have been asked, so many rounds are asked again each refresh, in turn: the answers are 4 refreshes old at most.
@@ -67,7 +67,8 @@ impl Pages {
 
     /// The addresses of a round.
     fn round(&self, round: usize) -> &[u64] {
-        let upto = |round: usize| self.share * round / ROUNDS;
+        // Rounded up, so that the first round has a page of each.
+        let upto = |round: usize| (self.share * round).div_ceil(ROUNDS);
         let drawn = self.sample.drawn();
         drawn.get(upto(round)..upto(round + 1)).unwrap_or_default()
     }
@@ -363,6 +364,20 @@ mod tests {
             seen(&strata),
             [((MemoryClass::Huge, MemoryKind::Huge, 512, None), 3)]
         );
+    }
+
+    #[test]
+    fn the_first_round_asks_of_each_and_all_rounds_ask_all() {
+        for share in [1_usize, 31, 32, 33, 1_000] {
+            let mut random = Random::new(1);
+            let mut pages = Pages::new();
+            pages.sample.offer(0, PAGE, share as u64, &mut random);
+            pages.share = share;
+            pages.sample.draw(pages.share, &mut random);
+            let asked: Vec<usize> = (0..ROUNDS).map(|round| pages.round(round).len()).collect();
+            assert!(asked[0] > 0, "{share}: {asked:?}");
+            assert_eq!(asked.iter().sum::<usize>(), share);
+        }
     }
 
     #[test]

@@ -224,7 +224,8 @@ fn plan_for(host: &Host<'_>) -> Result<Plan> {
 
 fn tiering(root: &Root) -> bool {
     crate::host::kernel::read_numa_balancing(root)
-        .0
+        .ok()
+        .flatten()
         .is_some_and(|mode| mode & 2 != 0)
 }
 

@@ -102,9 +102,9 @@ impl Finding {
         })
     }
 
-    /// What sends its threads there as they run.
-    pub(super) fn move_threads(self, subject: &Subject<'_>, home: &Home) -> Self {
-        let cpus = Place::of(subject, home).cpus;
+    /// What sends its threads to these CPUs as they run.
+    pub(super) fn move_threads(self, subject: &Subject<'_>, cpus: &[u32]) -> Self {
+        let cpus = crate::list::format(cpus);
         self.advise(format!("taskset -apc {cpus} {}", subject.pid()))
     }
 

@@ -58,7 +58,10 @@ fn away_from_memory(subject: &Subject<'_>) -> Option<Finding> {
         _ if forbidden(subject, &at_memory).1 => {
             found.hint("its cgroup forbids those CPUs: widen its cpuset first")
         }
-        _ => found.move_threads(subject, &at_memory),
+        _ => {
+            let near = subject.view.now.topology.node(near)?;
+            found.move_threads(subject, &near.cpus)
+        }
     };
     Some(found.unless("the threads that compute are few, and rarely read memory"))
 }
@@ -138,11 +141,7 @@ fn workers(subject: &Subject<'_>) -> Option<Finding> {
     Some(
         match wrong {
             Some(home) => found.start_anew(subject, &home),
-            None => found.advise(format!(
-                "taskset -apc {} {}",
-                list::format(own),
-                subject.pid()
-            )),
+            None => found.move_threads(subject, own),
         }
             .hint("have the engine's runtime set its thread pool's affinity: threads that it starts later do as it says")
             .unless("the engine places its threads itself, one a core, on purpose"),

@@ -89,8 +89,13 @@ fn verdict_of(rows: &[Row]) -> (Verdict, Option<String>) {
         1 => String::new(),
         n => format!(", and {} more", n - 1),
     };
+    let least = if row.at_most.is_none() {
+        "at least "
+    } else {
+        ""
+    };
     let reason = format!(
-        "{}: expected {}, saw {}{more}",
+        "{}: expected {least}{}, saw {}{more}",
         row.of,
         row.amount(Some(row.expected)),
         row.amount(row.seen)

@@ -50,7 +50,7 @@ impl Row {
         }
     }
 
-    /// What passes, in the unit of [`Self::amount`].
+    /// What passes, with the unit where it may be another than that of what was seen.
     #[must_use]
     pub fn allowed(&self) -> String {
         let number = |value: u64| {
@@ -60,7 +60,7 @@ impl Row {
         match self.at_most {
             Some(most) if most == self.at_least => number(most),
             Some(most) => format!("{} to {}", number(self.at_least), number(most)),
-            None => format!("from {}", number(self.at_least)),
+            None => format!("from {}", self.amount(Some(self.at_least))),
         }
     }
 }

@@ -203,6 +203,14 @@ mod tests {
     }
 
     #[test]
+    fn balancing_that_cannot_be_read_is_not_off() {
+        let mut host = Host::default();
+        assert_eq!(balancing_words(&host), "no balancing");
+        host.numa_balancing_reason = Some("masked".to_owned());
+        assert_eq!(balancing_words(&host), "balancing unknown");
+    }
+
+    #[test]
     fn a_sentence_names_its_source_and_its_place() {
         let hint = said(48122, |_| {});
         assert!(hint.contains("273 k pages hint-touched in 30 s"), "{hint}");
