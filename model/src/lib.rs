@@ -2,6 +2,7 @@
 //!
 //! Data goes one way: a sampler fills a [`snapshot::Snapshot`] a tick; dashboards, exporters and checks read it.
 
+pub mod balancing;
 pub mod catalogue;
 pub mod cgroup;
 pub mod check;

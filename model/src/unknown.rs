@@ -1,5 +1,6 @@
 //! Why a process has no remote share, and so no verdict, in words.
 
+use crate::balancing::Balancing;
 use crate::process::Process;
 use crate::signal::{Signal, SignalName, SignalState};
 use crate::snapshot::Snapshot;
@@ -8,17 +9,19 @@ use crate::thresholds::Thresholds;
 /// Why hint touches give no share here.
 #[must_use]
 pub fn why_no_hint(snapshot: &Snapshot) -> String {
-    let host = &snapshot.host;
-    if let Some(unreadable) = &host.numa_balancing_reason {
-        return format!("no hint touches: {unreadable}");
-    }
-    match host.numa_balancing {
-        None => return "no hint touches: this kernel has no NUMA balancing".to_owned(),
-        Some(0) => return "no hint touches: NUMA balancing is off".to_owned(),
-        Some(mode) if mode & 2 != 0 => {
+    match snapshot.host.balancing() {
+        Balancing::Unknown(why) => return format!("hint touches are no share: {why}"),
+        Balancing::NotInKernel => {
+            return "no hint touches: this kernel has no NUMA balancing".to_owned();
+        }
+        Balancing::Off => return "no hint touches: NUMA balancing is off".to_owned(),
+        Balancing::Tiering { .. } => {
             return "NUMA balancing is tiering, its hint touches are no share".to_owned();
         }
-        Some(_) => {}
+        Balancing::Other(mode) => {
+            return format!("hint touches of kernel.numa_balancing={mode} are no share");
+        }
+        Balancing::On => {}
     }
     match snapshot.signal(SignalName::Hint) {
         Some(hint) if hint.state == SignalState::Unreliable => {
@@ -130,7 +133,7 @@ mod tests {
                     s.host.numa_balancing = None;
                     s.host.numa_balancing_reason = Some("it is masked".to_owned());
                 },
-                "no hint touches: it is masked;",
+                "hint touches are no share: it is masked;",
             ),
             (
                 |s| s.host.numa_balancing = Some(2),

@@ -1,5 +1,6 @@
 //! Whether a process pays for remote memory: the remote share and the verdict drawn from it.
 
+use crate::balancing::Balancing;
 use crate::locality::Locality;
 use crate::process::{ByNode, TouchCounter};
 use crate::signal::SignalState;
@@ -164,9 +165,8 @@ pub fn verdict(share: &RemoteShare, thresholds: &Thresholds) -> Verdict {
 
 /// Whether hint touches can be read as a share of all touches: balancing on (1), not tiering (2).
 #[must_use]
-pub fn hint_is_share(numa_balancing: Option<u32>, hint: SignalState) -> bool {
-    numa_balancing.is_some_and(|mode| mode & 1 != 0 && mode & 2 == 0)
-        && matches!(hint, SignalState::Attached | SignalState::Degraded)
+pub fn hint_is_share(balancing: Balancing<'_>, hint: SignalState) -> bool {
+    balancing == Balancing::On && matches!(hint, SignalState::Attached | SignalState::Degraded)
 }
 
 #[cfg(test)]
@@ -319,7 +319,8 @@ mod tests {
             (None, SignalState::Attached, false),
             (Some(1), SignalState::Unreliable, false),
         ] {
-            assert_eq!(hint_is_share(mode, state), want, "{mode:?} {state:?}");
+            let balancing = Balancing::of(mode, None);
+            assert_eq!(hint_is_share(balancing, state), want, "{mode:?} {state:?}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A snapshot as one table for people who read it in a terminal or a mail.
 
 use super::columns::{Column, aligned};
+use model::balancing::Balancing;
 use model::gpus;
 use model::process::{ByNode, Process};
 use model::signal::{Signal, SignalName, SignalState};
@@ -125,12 +126,14 @@ fn not_whole(signals: &[Signal]) -> String {
 
 fn header(snapshot: &Snapshot) -> String {
     let host = &snapshot.host;
-    let balancing = match host.numa_balancing {
-        None if host.numa_balancing_reason.is_some() => "unknown",
-        None => "not in this kernel",
-        Some(0) => "off",
-        Some(1) => "on",
-        Some(_) => "memory tiering",
+    let balancing = match host.balancing() {
+        Balancing::Unknown(_) => "unknown".to_owned(),
+        Balancing::NotInKernel => "not in this kernel".to_owned(),
+        Balancing::Off => "off".to_owned(),
+        Balancing::On => "on".to_owned(),
+        Balancing::Tiering { and_on: false } => "memory tiering".to_owned(),
+        Balancing::Tiering { and_on: true } => "on, with memory tiering".to_owned(),
+        Balancing::Other(mode) => format!("mode {mode}"),
     };
     let nodes = snapshot.topology.nodes.len();
     let plural = if nodes == 1 { "node" } else { "nodes" };

@@ -6,6 +6,7 @@ use super::probe_checks;
 use crate::host::capabilities::{Capability, SYS_ADMIN, SYS_RESOURCE, USED};
 use crate::host::lockdown::Lockdown;
 use crate::host::surroundings::Cgroup;
+use model::balancing::Balancing;
 use model::signal::Signal;
 
 /// Every check, in the order in which they are shown.
@@ -127,26 +128,29 @@ fn unprivileged_bpf(facts: &Facts) -> Check {
 
 fn numa_balancing(facts: &Facts) -> Check {
     let id = "host.numa_balancing";
-    if let Some(unreadable) = &facts.numa_balancing_reason {
-        return check(id, Outcome::Warn, unreadable);
-    }
-    let (outcome, what) = match facts.numa_balancing {
-        None => (
+    let unreadable = facts.numa_balancing_reason.as_deref();
+    let (outcome, what) = match Balancing::of(facts.numa_balancing, unreadable) {
+        Balancing::Unknown(why) => (Outcome::Warn, why),
+        Balancing::NotInKernel => (
             Outcome::Warn,
             "this kernel has no NUMA balancing, so there are no hint touches; remote shares are estimates",
         ),
-        Some(0) => (
+        Balancing::Off => (
             Outcome::Warn,
             "kernel.numa_balancing=0: no hint touches; remote shares are estimates \
              (sysctl kernel.numa_balancing=1 switches it on, and makes the kernel move pages)",
         ),
-        Some(1) => (
+        Balancing::On => (
             Outcome::Pass,
             "kernel.numa_balancing=1: hint touches measure remote shares",
         ),
-        Some(_) => (
+        Balancing::Tiering { .. } => (
             Outcome::Warn,
             "kernel.numa_balancing has memory tiering: hint touches are no remote share",
+        ),
+        Balancing::Other(_) => (
+            Outcome::Warn,
+            "kernel.numa_balancing has a mode that numawatch doesn't know: hint touches are no remote share",
         ),
     };
     check(id, outcome, what)

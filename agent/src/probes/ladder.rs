@@ -3,6 +3,7 @@
 
 use super::layout::Layout;
 use super::rungs::{At, Hook, Rung, name_of};
+use model::balancing::Balancing;
 use model::signal::{Mechanism, Signal, SignalName};
 use model::snapshot::Host;
 
@@ -161,24 +162,27 @@ pub(crate) fn idle(signal: SignalName, host: &Host) -> Option<&'static str> {
     let (SignalName::Hint | SignalName::Migration | SignalName::Scan) = signal else {
         return None;
     };
-    match (host.numa_balancing, &host.numa_balancing_reason) {
-        (None, None) => Some("this kernel has no NUMA balancing (CONFIG_NUMA_BALANCING)"),
-        (Some(0), _) => {
+    match host.balancing() {
+        Balancing::NotInKernel => Some("this kernel has no NUMA balancing (CONFIG_NUMA_BALANCING)"),
+        Balancing::Off => {
             Some("kernel.numa_balancing=0: the kernel takes no hint faults and moves no pages")
         }
-        (Some(_), _) | (None, Some(_)) => None,
+        _ => None,
     }
 }
 
 /// What a live signal can't be read as with this setting; `None` when all is plain.
 pub(crate) fn caveat(signal: SignalName, host: &Host) -> Option<String> {
-    match (signal, host.numa_balancing, &host.numa_balancing_reason) {
-        (SignalName::Hint, Some(mode), _) if mode & 2 != 0 => Some(
+    match (signal, host.balancing()) {
+        (SignalName::Hint, Balancing::Tiering { .. }) => Some(
             "kernel.numa_balancing has memory tiering (2): hint faults are no remote share"
                 .to_owned(),
         ),
-        (SignalName::Hint | SignalName::Migration | SignalName::Scan, None, Some(unreadable)) => {
-            Some(format!("{unreadable}; 0 may mean that it is off"))
+        (SignalName::Hint, Balancing::Other(mode)) => Some(format!(
+            "kernel.numa_balancing={mode} is a mode that numawatch doesn't know: hint faults are no remote share"
+        )),
+        (SignalName::Hint | SignalName::Migration | SignalName::Scan, Balancing::Unknown(why)) => {
+            Some(format!("{why}; 0 may mean that it is off"))
         }
         _ => None,
     }

@@ -269,7 +269,7 @@ impl Sampler {
                 &meaning,
                 placement,
                 now,
-                (self.host.numa_balancing, self.judge.thresholds()),
+                (self.host.balancing(), self.judge.thresholds()),
             ));
         }
         self.devices.add(&mut topology, &mut processes);

@@ -10,6 +10,7 @@ use crate::probes::ledger::{Ledger, ThreadId};
 use crate::sampler::{placing, since};
 use crate::shell;
 use agent_ebpf::Tracked;
+use model::balancing::Balancing;
 use model::process::{Pinned, Placement, Process, Thread};
 use model::signal::{SignalName, SignalState};
 use model::thresholds::Thresholds;
@@ -247,7 +248,7 @@ impl Watched {
         meaning: &Meaning<'_>,
         placement: Placement,
         now_ns: u64,
-        (numa_balancing, thresholds): (Option<u32>, &Thresholds),
+        (balancing, thresholds): (Balancing<'_>, &Thresholds),
     ) -> Process {
         let threads = self.thread_reports(ledger, meaning);
         let account = ledger.process(self.cookie);
@@ -270,7 +271,7 @@ impl Watched {
             .map_or(SignalState::Unavailable, |s| s.state);
         let evidence = Evidence {
             hint: growth.hint.as_ref(),
-            hint_is_share: verdict::hint_is_share(numa_balancing, hint_state),
+            hint_is_share: verdict::hint_is_share(balancing, hint_state),
             // No conclusion rests on a signal that failed its self-test.
             cpu_time_ns_by_node: growth
                 .cpu_time_ns_by_node

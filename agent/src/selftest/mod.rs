@@ -21,6 +21,7 @@ use crate::probes::source::Source;
 use crate::sampler::placement;
 use anyhow::{Context, Result};
 use child::Task;
+use model::balancing::Balancing;
 use model::process::{ByNode, MemoryKind, Placement};
 use model::selftest::{
     FullMap, Report, Seen, Test, Truth, Verdict, full_map as judge_full_map, judge,
@@ -226,7 +227,7 @@ fn tiering(root: &Root) -> bool {
     crate::host::kernel::read_numa_balancing(root)
         .ok()
         .flatten()
-        .is_some_and(|mode| mode & 2 != 0)
+        .is_some_and(|mode| matches!(Balancing::of(Some(mode), None), Balancing::Tiering { .. }))
 }
 
 /// Counts a process from now on, and lets it begin.

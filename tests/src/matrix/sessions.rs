@@ -225,7 +225,8 @@ pub const FULL_SCHED: Session = Session {
 pub const FULL_THREADS: Session = Session {
     name: "matrix-full-threads",
     watch: Watch::Pids,
-    options: "--map-entries THREADS=3",
+    // It takes two ticks to give room back, and the workload waits 3 s.
+    options: "--map-entries THREADS=3 --interval 500ms",
     settings: &[NO_BALANCING],
     workloads: &[("late", "late --early 2 --nodes {other},{cpu}")],
 };

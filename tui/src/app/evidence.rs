@@ -2,6 +2,7 @@
 
 use super::format;
 use super::row::{Row, Shares};
+use model::balancing::Balancing;
 use model::process::Process;
 use model::snapshot::{Host, Snapshot};
 use model::topology::NodeId;
@@ -34,14 +35,14 @@ pub(crate) fn word(process: &Process) -> &'static str {
 
 /// What `kernel.numa_balancing` says, in words.
 pub(crate) fn balancing_words(host: &Host) -> String {
-    match host.numa_balancing {
-        None if host.numa_balancing_reason.is_some() => "balancing unknown".to_owned(),
-        None => "no balancing".to_owned(),
-        Some(0) => "balancing off".to_owned(),
-        Some(1) => "balancing on".to_owned(),
-        Some(2) => "balancing tiering".to_owned(),
-        Some(3) => "balancing on + tiering".to_owned(),
-        Some(other) => format!("balancing mode {other}"),
+    match host.balancing() {
+        Balancing::Unknown(_) => "balancing unknown".to_owned(),
+        Balancing::NotInKernel => "no balancing".to_owned(),
+        Balancing::Off => "balancing off".to_owned(),
+        Balancing::On => "balancing on".to_owned(),
+        Balancing::Tiering { and_on: false } => "balancing tiering".to_owned(),
+        Balancing::Tiering { and_on: true } => "balancing on + tiering".to_owned(),
+        Balancing::Other(mode) => format!("balancing mode {mode}"),
     }
 }
 
