@@ -9,8 +9,10 @@ use tracing_subscriber::EnvFilter;
 /// Sets what is logged, as `RUST_LOG` does: `debug`, `numawatch=debug`.
 const VARIABLE: &str = "NUMAWATCH_LOG";
 
-/// A line on stderr. One that nobody takes, as on a full disk, ends nothing.
+/// A line on stderr. One that nobody takes, as on a full disk, ends nothing. What was typed, and other people's names, are
+/// not to talk to the terminal, nor to make it two lines.
 pub(crate) fn say(line: &str) {
+    let line = line.replace(char::is_control, "?");
     write(&format!("numawatch: {line}\n"));
 }
 

@@ -200,7 +200,7 @@ fn four(view: &View<'_>, process: &Process, findings: &[Finding]) -> [Answer; 4]
                 "driver-memory-on-wrong-node",
                 "locked-on-wrong-node",
             ],
-            pinned(&subject, process),
+            pinned(view, &subject, process),
         ),
     ]
 }
@@ -208,6 +208,11 @@ fn four(view: &View<'_>, process: &Process, findings: &[Finding]) -> [Answer; 4]
 fn worker_affinity(process: &Process) -> Result<String, String> {
     let threads = process.threads.len();
     match (&process.cpus_allowed, process.placing.threads_unasked) {
+        (Some(_), 0) if threads > 0 && process.placing.policy.is_none() => {
+            let why = process.placing.reason.as_deref();
+            let why = why.unwrap_or("it was not read");
+            Err(format!("its memory policy is not known: {why}"))
+        }
         (Some(cpus), 0) if threads > 0 => Ok(format!(
             "nothing says that its threads may leave {}",
             list::counted("CPU", cpus)
@@ -324,7 +329,10 @@ fn device_node(
 
 /// Are pinned buffers on the right node, taken after the bind? What was pinned before it was watched can't be told, so a
 /// process that has a GPU and pinned nothing since is no pass.
-fn pinned(subject: &Subject<'_>, process: &Process) -> Result<String, String> {
+fn pinned(view: &View<'_>, subject: &Subject<'_>, process: &Process) -> Result<String, String> {
+    if subject.nodes() < 2 && view.now.topology.hides_nodes().is_none() {
+        return Ok("this machine shows one node".to_owned());
+    }
     let live = subject.trusts(SignalName::Pin);
     let made = process.pinned.made.pages.filter(|_| live);
     let before = process.pinned.bytes;

@@ -170,7 +170,7 @@ impl Topology {
     /// where its memory lies and which CPUs run it.
     #[must_use]
     pub fn may_hide_nodes(&self, hypervisor: Option<&str>) -> bool {
-        hypervisor.is_some() && self.nodes.len() < 2
+        hypervisor.is_some() && self.nodes.len() < 2 && !self.nodes_hidden
     }
 }
 

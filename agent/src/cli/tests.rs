@@ -51,6 +51,8 @@ fn every_error_is_one_line() {
         vec!["numawatch", "launch", "--node", "x", "--", "true"],
         vec!["numawatch", "launch", "--node", "1"],
         vec!["numawatch", "launch", "--needs", "much", "--", "true"],
+        // Somebody forgot the G: it would be no check at all.
+        vec!["numawatch", "launch", "--needs", "60", "--", "true"],
     ] {
         let error = Cli::try_parse_from(&arguments).unwrap_err();
         let line = one_line(&error);

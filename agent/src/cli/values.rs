@@ -11,10 +11,13 @@ pub(super) fn pid(text: &str) -> Result<u32, String> {
 
 pub(super) fn node(text: &str) -> Result<u32, String> {
     let node = text.parse().ok().filter(|node| *node < 1024);
-    node.ok_or_else(|| "no node; write its number, such as 1".to_owned())
+    node.ok_or_else(|| "no node; write its number, such as 1: Linux has at most 1024".to_owned())
 }
 
 pub(super) fn size(text: &str) -> Result<u64, String> {
+    if text.trim().parse::<f64>().is_ok_and(|bare| bare != 0.0) {
+        return Err("no unit; write 60G, 512MiB or 0".to_owned());
+    }
     model::size::parse(text).ok_or_else(|| "no size; write 60G, 512MiB or 0".to_owned())
 }
 

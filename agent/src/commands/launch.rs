@@ -63,7 +63,15 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     let (program, arguments) = command.split_first().context("no command")?;
     // Returns only where it fails.
     let error = Command::new(program).args(arguments).exec();
-    logging::say(&format!("{}: {error}", program.display()));
+    let remedy = match error.kind() {
+        ErrorKind::NotFound => " (write its path, or see that PATH has it)",
+        ErrorKind::PermissionDenied => " (it must be a program that this user may run)",
+        _ => "",
+    };
+    logging::say(&format!(
+        "{:?} can't be run: {error}{remedy}",
+        program.display()
+    ));
     Ok(ExitCode::from(match error.kind() {
         ErrorKind::NotFound => NOT_FOUND,
         _ => CANNOT_RUN,

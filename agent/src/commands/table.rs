@@ -30,6 +30,9 @@ pub(super) fn processes(snapshot: &Snapshot, looked_for: &str, room: Option<usiz
         text.push_str(&aligned(&columns(snapshot, &shown), room));
         text.push_str(&told_together(&folded));
     }
+    if let Some(why) = &snapshot.topology.nodes_reason {
+        let _ = writeln!(text, "nodes: {why}");
+    }
     text.push_str(&not_whole(&snapshot.signals));
     text.push_str(&lost(&snapshot.host.lost));
     text
@@ -135,13 +138,19 @@ fn header(snapshot: &Snapshot) -> String {
         Balancing::Tiering { and_on: true } => "on, with memory tiering".to_owned(),
         Balancing::Other(mode) => format!("mode {mode}"),
     };
-    let nodes = snapshot.topology.nodes.len();
-    let plural = if nodes == 1 { "node" } else { "nodes" };
+    let nodes = match (
+        snapshot.topology.hides_nodes(),
+        snapshot.topology.nodes.len(),
+    ) {
+        (Some(_), _) => "? nodes".to_owned(),
+        (None, 1) => "1 node".to_owned(),
+        (None, nodes) => format!("{nodes} nodes"),
+    };
     let cpus = host
         .cpus
         .map_or_else(|| "?".to_owned(), |cpus| cpus.to_string());
     format!(
-        "{}  Linux {}  {nodes} {plural}  {cpus} CPUs  NUMA balancing {balancing}\n",
+        "{}  Linux {}  {nodes}  {cpus} CPUs  NUMA balancing {balancing}\n",
         host.name, host.kernel
     )
 }
@@ -160,7 +169,8 @@ fn columns(snapshot: &Snapshot, shown: &[&Process]) -> Vec<Column> {
     let hint = |p: &Process| count(snapshot, SignalName::Hint, p.touches.hint.counter.pages);
     let migrated = |p: &Process| count(snapshot, SignalName::Migration, p.migrations.pages);
     let moves = |p: &Process| count(snapshot, SignalName::Sched, p.moves.total);
-    let columns: [(&'static str, u8, Cell<'_>); 13] = [
+    let map = |p: &Process| count(snapshot, SignalName::Map, p.touches.map.pages);
+    let columns: [(&'static str, u8, Cell<'_>); 14] = [
         ("PID", 0, &|p| p.pid.to_string()),
         ("NAME", 0, &name),
         ("ENGINE", 2, &engine),
@@ -169,6 +179,7 @@ fn columns(snapshot: &Snapshot, shown: &[&Process]) -> Vec<Column> {
         ("MEMORY BY NODE", 0, &memory),
         ("REMOTE", 0, &remote),
         ("FIRST TOUCH", 6, &first_touch),
+        ("MAP", 6, &map),
         ("HINT", 5, &hint),
         ("MIGRATED", 8, &migrated),
         ("MOVES", 7, &moves),
@@ -326,12 +337,23 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "PID  NAME     ENGINE            GPU      CPU S BY NODE  MEMORY BY NODE          REMOTE  FIRST TOUCH  HINT  \
+                "PID  NAME     ENGINE            GPU      CPU S BY NODE  MEMORY BY NODE          REMOTE  FIRST TOUCH  MAP  HINT  \
                  MIGRATED  MOVES  POLICY  VERDICT",
-                "42   ser?ver  llama.cpp server  0@0 1@1  1: 1.50        0: ~1.0 MiB, 33 % seen  ~50 %   16           -     \
+                "42   ser?ver  llama.cpp server  0@0 1@1  1: 1.50        0: ~1.0 MiB, 33 % seen  ~50 %   16           -    -     \
                  -         3      bind:0  remote",
             ]
         );
+    }
+
+    #[test]
+    fn nodes_that_are_hidden_have_no_number_and_a_reason() {
+        let mut snapshot = snapshot();
+        assert!(processes(&snapshot, "", None).contains("  0 nodes  "));
+        snapshot.topology.nodes_hidden = true;
+        snapshot.topology.nodes_reason = Some("/sys is masked".to_owned());
+        let text = processes(&snapshot, "", None);
+        assert!(text.contains("  ? nodes  "), "{text}");
+        assert!(text.contains("\nnodes: /sys is masked\n"), "{text}");
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub(crate) fn checks(facts: &Facts) -> Vec<Check> {
             "capabilities are the host's",
         ),
         container(facts),
+        nodes(facts),
         virtual_machine(facts),
         tracefs(facts),
     ];
@@ -79,6 +80,10 @@ fn lockdown(facts: &Facts) -> Check {
                 .to_owned(),
         ),
         (Some(Lockdown::Off), false) => (Outcome::Pass, "nothing is forbidden to root".to_owned()),
+        (None, false) if facts.refused.is_some() => (
+            Outcome::Warn,
+            format!("{state}, and no probe was tried: whether it forbids any is not known"),
+        ),
         (_, false) => (Outcome::Pass, "no probe was refused for it".to_owned()),
         // The capabilities would have been the simpler reason.
         (_, true) if !facts.capabilities.may_trace() => {
@@ -119,8 +124,8 @@ fn unprivileged_bpf(facts: &Facts) -> Check {
             "kernel.unprivileged_bpf_disabled is set: eBPF is for those with CAP_BPF",
         ),
         None => (
-            Outcome::Pass,
-            "this kernel has no such setting, or hides it",
+            Outcome::Warn,
+            "this kernel has no such setting, or it is masked: whether anybody may load eBPF is not known",
         ),
     };
     check("host.unprivileged_bpf", outcome, what)
@@ -181,6 +186,21 @@ fn container(facts: &Facts) -> Check {
         |sign| format!("this is a container ({sign}); nodes and CPUs below are the host's"),
     );
     check("host.container", Outcome::Pass, what)
+}
+
+fn nodes(facts: &Facts) -> Check {
+    let id = "host.nodes";
+    match (&facts.nodes_reason, facts.nodes) {
+        (Some(why), _) => check(
+            id,
+            Outcome::Warn,
+            format!(
+                "{why}; what is near and far can't be told of what is hidden: run numawatch where it isn't"
+            ),
+        ),
+        (None, 1) => check(id, Outcome::Pass, "one node"),
+        (None, nodes) => check(id, Outcome::Pass, format!("{nodes} nodes")),
+    }
 }
 
 fn virtual_machine(facts: &Facts) -> Check {

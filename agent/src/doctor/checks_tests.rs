@@ -78,6 +78,7 @@ fn ids_are_unique_and_stable() {
             "host.pid_namespace",
             "host.user_namespace",
             "host.container",
+            "host.nodes",
             "host.virtual_machine",
             "host.tracefs",
             "capability.bpf",
@@ -135,6 +136,12 @@ fn what_each_host_lacks() {
             "host.numa_balancing",
             Outcome::Warn,
             "tiering",
+        ),
+        (
+            with(|f| f.nodes_reason = Some("node0/cpulist: is empty".into())),
+            "host.nodes",
+            Outcome::Warn,
+            "is empty",
         ),
         (
             with(|f| f.foreign_users = Some("own users".into())),

@@ -34,6 +34,8 @@ pub(crate) struct Facts {
     pub(crate) surroundings: Surroundings,
     /// Why the pids in `/proc` are not the kernel's; `None` when they are.
     pub(crate) foreign_pids: Option<String>,
+    /// Why nodes can't be read, or something of them; `None` when all was.
+    pub(crate) nodes_reason: Option<String>,
     /// Why its capabilities are not the host's; `None` when they are.
     pub(crate) foreign_users: Option<String>,
     /// How many nodes there are.
@@ -59,6 +61,7 @@ impl Facts {
     /// If a file that every kernel has can't be read.
     pub(crate) fn of_host(root: &Root, btf: &Path) -> Result<Self, Error> {
         let host = read_host(root)?;
+        let topology = read_topology(root);
         Ok(Self {
             kernel: host.kernel,
             btf_file: btf.to_owned(),
@@ -72,7 +75,8 @@ impl Facts {
             foreign_users: require_host_users(root)
                 .err()
                 .map(|error| error.to_string()),
-            nodes: read_topology(root).nodes.len(),
+            nodes: topology.nodes.len(),
+            nodes_reason: topology.nodes_reason,
             ..Self::default()
         })
     }

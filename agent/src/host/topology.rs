@@ -28,6 +28,7 @@ pub(crate) fn read_topology(root: &Root) -> Topology {
         Some(ids) => {
             let mut nodes = Vec::new();
             for id in &ids {
+                reasons.extend(emptied(root, *id));
                 match read_node(root, *id, &ids, online.as_deref()) {
                     Ok(node) => nodes.push(node),
                     Err(error) => reasons.push(without_remedy(&error)),
@@ -100,6 +101,23 @@ fn node_ids(root: &Root) -> (Option<Vec<NodeId>>, Option<String>) {
 /// The file with a node's online CPUs.
 fn cpulist(root: &Root, id: NodeId) -> PathBuf {
     root.sys(format!("devices/system/node/node{id}/cpulist"))
+}
+
+/// Of a node's other files those that are empty, which the kernel's never are.
+fn emptied(root: &Root, id: NodeId) -> Vec<String> {
+    let files = ["meminfo", "distance", "numastat"];
+    let files = files.map(|file| root.sys(format!("devices/system/node/node{id}/{file}")));
+    let is_empty =
+        |path: &PathBuf| fs::metadata(path).is_ok() && read(path).is_ok_and(|t| t.is_empty());
+    let emptied = files.iter().filter(|path| is_empty(path));
+    emptied
+        .map(|path| {
+            without_remedy(&Error::format(
+                path,
+                "is empty: is something mounted over it?",
+            ))
+        })
+        .collect()
 }
 
 fn read_node(

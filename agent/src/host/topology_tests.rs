@@ -202,6 +202,20 @@ fn an_empty_file_is_masked_and_no_list_without_numbers() {
 }
 
 #[test]
+fn a_nodes_empty_file_is_a_reason_and_the_node_stays() {
+    for file in ["meminfo", "distance", "numastat"] {
+        let fixture = sparse();
+        let path = format!("devices/system/node/node2/{file}");
+        fixture.file(&format!("sys/{path}"), "");
+        let topology = read_topology(&fixture.root());
+        assert_eq!(topology.nodes.len(), 3);
+        let why = topology.nodes_reason.unwrap_or_default();
+        let want = format!("{path}: is empty: is something mounted over it?");
+        assert!(why.contains(&want), "{why}");
+    }
+}
+
+#[test]
 fn nodes_are_their_folders_where_the_list_is_missing() {
     let fixture = sparse();
     fixture.unreadable("sys/devices/system/node/online");

@@ -100,8 +100,13 @@ fn variable(
             .strip_prefix('=')
             .map(str::to_owned)
     };
+    let preserved = |word: &String| {
+        let names = word.strip_prefix("--preserve-env=").unwrap_or_default();
+        ["-E", "--preserve-env"].contains(&word.as_str()) || names.split(',').any(|n| n == name)
+    };
+    let passed_on = wrappers.iter().any(preserved);
     let keeps = |word: &String| {
-        is_named(word, &["sudo", "doas"])
+        is_named(word, &["sudo", "doas"]) && !passed_on
             || ["-i", "-", "--ignore-environment"].contains(&word.as_str())
             || word.strip_prefix("--unset=").unwrap_or(word) == name
     };
@@ -208,6 +213,12 @@ mod tests {
             ),
             ("env -i llama-server -m a.gguf", Some("distribute"), false),
             ("sudo llama-server -m a.gguf", Some("distribute"), false),
+            ("sudo -E llama-server -m a.gguf", Some("distribute"), true),
+            (
+                "sudo --preserve-env=A,LLAMA_ARG_NUMA llama-server -m a.gguf",
+                Some("distribute"),
+                true,
+            ),
             (
                 "systemd-run --scope --setenv=LLAMA_ARG_NUMA=distribute llama-server -m a.gguf",
                 None,

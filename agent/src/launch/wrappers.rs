@@ -28,7 +28,7 @@ pub(crate) const fn options(
 }
 
 /// Programs that become another or run it below themselves.
-const WRAPPERS: [Options; 13] = [
+const WRAPPERS: [Options; 18] = [
     options(
         "sudo",
         "ughpCDrRtTU",
@@ -68,6 +68,31 @@ const WRAPPERS: [Options; 13] = [
         1,
     ),
     options("time", "fo", &["format", "output"], 0),
+    options("prlimit", "po", &["pid", "output"], 0),
+    options(
+        "setpriv",
+        "",
+        &[
+            "ambient-caps",
+            "inh-caps",
+            "bounding-set",
+            "ruid",
+            "euid",
+            "reuid",
+            "rgid",
+            "egid",
+            "regid",
+            "groups",
+            "securebits",
+            "pdeathsig",
+            "selinux-label",
+            "apparmor-profile",
+        ],
+        0,
+    ),
+    options("unshare", "SGRw", &["setuid", "setgid", "root", "wd"], 0),
+    options("runuser", "ugG", &["user", "group", "supp-group"], 0),
+    options("strace", "abeEIoOpPsSuX", &[], 0),
     options(
         "numactl",
         "iwpPmNCc",
@@ -204,6 +229,14 @@ mod tests {
             ("nohup nice -n 5 /usr/bin/docker", Some((4, "docker"))),
             ("timeout --signal INT 5m docker", Some((4, "docker"))),
             ("timeout -s INT 5m 7z", Some((4, "7z"))),
+            ("prlimit --memlock=unlimited docker", Some((2, "docker"))),
+            (
+                "setpriv --reuid 1000 --clear-groups docker",
+                Some((4, "docker")),
+            ),
+            ("unshare -m docker", Some((2, "docker"))),
+            ("runuser -u root -- docker", Some((4, "docker"))),
+            ("strace -f -o t docker", Some((4, "docker"))),
             ("timeout infinity docker", Some((2, "docker"))),
             ("taskset -c 0-3 docker", Some((3, "docker"))),
             ("taskset ff docker", Some((2, "docker"))),

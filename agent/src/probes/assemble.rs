@@ -61,7 +61,8 @@ impl Meaning<'_> {
 
     /// Moves by pair and locality.
     pub(crate) fn moves(&self, by_node: &ByCpuNode) -> Moves {
-        if !self.sees_moves() {
+        // Between nodes that can't be read nobody sees a move.
+        if !self.sees_moves() || self.topology.hides_nodes().is_some() {
             return Moves::default();
         }
         let spread = self.spread(by_node, |t| &t.moves_from);

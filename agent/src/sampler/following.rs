@@ -27,7 +27,10 @@ impl Sampler {
             }
         }
         let tracked = self.source.tracked()?;
-        for (pid, entry) in &tracked {
+        // Parents before their children, who take their names from them.
+        let mut by_age: Vec<_> = tracked.iter().collect();
+        by_age.sort_unstable_by_key(|(_, entry)| entry.cookie);
+        for (pid, entry) in by_age {
             if !self.watched.contains_key(&entry.cookie) {
                 let parent = self
                     .current

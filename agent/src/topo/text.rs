@@ -86,15 +86,19 @@ pub(crate) fn report(report: &Report, paint: Paint) -> String {
 fn summary(report: &Report) -> String {
     let topology = &report.topology;
     let mut parts = Vec::new();
-    let mut say = |n: usize, one: &str| {
-        let plural = if n == 1 { "" } else { "s" };
+    let mut say = |n: Option<usize>, one: &str| {
+        let plural = if n == Some(1) { "" } else { "s" };
+        let n = n.map_or_else(|| "?".to_owned(), |n| n.to_string());
         parts.push(format!("{n} {one}{plural}"));
     };
-    if let Some(sockets) = report.sockets {
-        say(sockets, "socket");
+    // Below it says why they are hidden.
+    let known = topology.hides_nodes().is_none();
+    if let Some(sockets) = report.sockets.filter(|_| known) {
+        say(Some(sockets), "socket");
     }
-    say(topology.nodes.len(), "node");
-    say(topology.nodes.iter().map(|n| n.cpus.len()).sum(), "CPU");
+    let cpus = topology.nodes.iter().map(|n| n.cpus.len()).sum();
+    say(known.then_some(topology.nodes.len()), "node");
+    say(known.then_some(cpus), "CPU");
     for (kind, one) in [
         (DeviceKind::Gpu, "GPU"),
         (DeviceKind::Accelerator, "accelerator"),
@@ -102,7 +106,8 @@ fn summary(report: &Report) -> String {
     ] {
         let n = topology.devices.iter().filter(|d| d.kind == kind).count();
         if n > 0 || kind == DeviceKind::Gpu {
-            say(n, one);
+            let known = n > 0 || topology.devices_reason.is_none();
+            say(known.then_some(n), one);
         }
     }
     parts.join(", ")

@@ -61,7 +61,7 @@ pub(crate) fn short(row: &Row<'_>, snapshot: &Snapshot) -> Vec<String> {
         return forms;
     }
     if one_node(snapshot) {
-        forms.extend(["the host has one node".to_owned(), "one node".to_owned()]);
+        forms.extend([one_node_words(snapshot).to_owned(), "one node".to_owned()]);
         return forms;
     }
     let source = source(&row.now.remote_share);
@@ -75,6 +75,15 @@ pub(crate) fn short(row: &Row<'_>, snapshot: &Snapshot) -> Vec<String> {
         forms.push("estimate".to_owned());
     }
     forms
+}
+
+/// A guest's host may have more.
+fn one_node_words(snapshot: &Snapshot) -> &'static str {
+    if snapshot.host.may_hide_nodes {
+        "this guest shows one node"
+    } else {
+        "the host has one node"
+    }
 }
 
 /// The first finding's words and its id, each with how many more there are.
@@ -101,7 +110,8 @@ pub(crate) fn sentence(row: &Row<'_>, snapshot: &Snapshot) -> String {
         return format!("{ended}{}", why_unknown(row.now));
     };
     if one_node(snapshot) {
-        return format!("{ended}the host has one node, so all its memory is local");
+        let one = one_node_words(snapshot);
+        return format!("{ended}{one}, so all its memory is local to it");
     }
     let mut text = match share.signal {
         Some(ShareSignal::Hint) => format!(

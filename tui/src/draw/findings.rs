@@ -147,7 +147,8 @@ fn told(finding: &Finding, depth: Depth, theme: &Theme, width: usize) -> Vec<Lin
     for line in &finding.hints {
         lines.extend(field("do", &text::clean(line), most, theme, width));
     }
-    if depth == Depth::Whole {
+    // The machine has no page of its own for it.
+    if depth == Depth::Whole || finding.pid.is_none() {
         let unless = text::clean(&finding.unless);
         lines.extend(field("unless", &unless, usize::MAX, theme, width));
     }

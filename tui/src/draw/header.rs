@@ -94,7 +94,10 @@ fn host(app: &App, pair: Option<&Pair>, terse: usize) -> Vec<Part> {
     }
     if terse < 5 {
         let nodes = pair.now.topology.nodes.len();
-        machine.push(format::plural(nodes, "node", "nodes"));
+        machine.push(match pair.now.topology.hides_nodes() {
+            Some(_) => "? nodes".to_owned(),
+            None => format::plural(nodes, "node", "nodes"),
+        });
     }
     let gpus = gpus::count(&pair.now.topology);
     if terse < 2 && gpus > 0 {

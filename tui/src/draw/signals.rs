@@ -172,7 +172,11 @@ fn cost(snapshot: &Snapshot, theme: &Theme, width: usize) -> Vec<Line<'static>> 
     };
     say("missed by probes", events, tone(lost.events));
     // The one that will be full first.
-    let fullest = snapshot.host.maps.iter().max_by_key(|map| map.percent());
+    let fullest = snapshot
+        .host
+        .maps
+        .iter()
+        .max_by_key(|map| (map.percent(), map.used));
     if let Some(map) = fullest {
         let value = format!(
             "{} of {} in {}",
