@@ -41,6 +41,11 @@ impl Page<'_> {
             lines.push(self.node(node));
             lines.extend(self.devices_of(Some(node.id)));
         }
+        if let Some(why) = &self.topology.nodes_reason {
+            lines.extend(self.note(&format!(
+                "nodes, or something of them, may be missing: {why}"
+            )));
+        }
         // A node may be offline, and nobody tells some devices' nodes.
         let mut elsewhere: Vec<Option<NodeId>> = self
             .topology
@@ -249,12 +254,16 @@ fn padded(mut span: Span<'static>, width: usize) -> Span<'static> {
 /// `2 sockets, 2 nodes, 96 CPUs, 8 GPUs, 2 RDMA NICs`.
 fn summary(topology: &Topology) -> String {
     let mut parts = Vec::new();
-    if let Some(sockets) = topology.sockets() {
-        parts.push(format::plural(sockets, "socket", "sockets"));
+    if topology.hides_nodes().is_some() {
+        parts.push("? nodes".to_owned());
+    } else {
+        if let Some(sockets) = topology.sockets() {
+            parts.push(format::plural(sockets, "socket", "sockets"));
+        }
+        parts.push(format::plural(topology.nodes.len(), "node", "nodes"));
+        let cpus = topology.nodes.iter().map(|n| n.cpus.len()).sum();
+        parts.push(format::plural(cpus, "CPU", "CPUs"));
     }
-    parts.push(format::plural(topology.nodes.len(), "node", "nodes"));
-    let cpus = topology.nodes.iter().map(|n| n.cpus.len()).sum();
-    parts.push(format::plural(cpus, "CPU", "CPUs"));
     for (kind, one, many) in [
         (DeviceKind::Gpu, "GPU", "GPUs"),
         (DeviceKind::Accelerator, "accelerator", "accelerators"),

@@ -221,6 +221,7 @@ fn an_unknown_node_and_what_is_missing_are_said() {
     snapshot.topology.devices[7].node = None;
     snapshot.topology.devices[7].reason = Some("numa_node reads -1".to_owned());
     snapshot.topology.devices_reason = Some("no permission for /proc/bus".to_owned());
+    snapshot.topology.nodes_reason = Some("node1/meminfo is empty".to_owned());
     let mut app = app(vec![snapshot], size);
     press(&mut app, Key::Char('t'));
     let lines = plain(&mut app, size);
@@ -228,6 +229,7 @@ fn an_unknown_node_and_what_is_missing_are_said() {
         "  ? unknown node",
         "GPU7  0000:b2:00.0 NVIDIA H100 80GB HBM3, switch 0000:af:00.0 (numa_node reads -1)",
         "devices may be missing: no permission for /proc/bus",
+        "nodes, or something of them, may be missing: node1/meminfo is empty",
         "?     a node or a place in PCIe is unknown",
     ] {
         assert!(has(&lines, text), "{text}: {lines:#?}");
