@@ -17,7 +17,7 @@ const SHORT_LIVED: &str = r#"
     read -r go"#;
 
 #[test]
-fn who_ended_unread_has_its_parents_name() {
+fn who_ended_unread_has_its_parents_name_and_a_reason_for_the_rest() {
     let mut shell =
         Running::start(Command::new("sh").args(["-c", SHORT_LIVED])).expect("sh starts");
     let mut watching = Command::new(numawatch());
@@ -37,4 +37,7 @@ fn who_ended_unread_has_its_parents_name() {
     assert!(snapshot.processes.len() > 30, "{document:.400}");
     let nameless = snapshot.processes.iter().filter(|p| p.name.is_empty());
     assert_eq!(nameless.count(), 0);
+    let unknown = snapshot.processes.iter().map(|p| &p.placing);
+    let mut unknown = unknown.filter(|placing| placing.policy.is_none());
+    assert!(unknown.all(|placing| placing.reason.is_some()));
 }

@@ -6,7 +6,7 @@ use crate::engines::selection::Selection;
 use crate::export::otlp::Protocol;
 use crate::probes::{attach, forced};
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use model::signal::{Mechanism, SignalName};
 use std::ffi::OsString;
@@ -380,7 +380,20 @@ pub(crate) fn one_line(error: &clap::Error) -> String {
             what.contains(option) && what.contains(&format!("'{value}'"))
         })
         .map_or_else(String::new, |(_, name)| format!("from {name}; "));
-    format!("{what} ({from}see numawatch --help)")
+    format!(
+        "{what} ({from}see {} --help)",
+        subcommand(std::env::args().nth(1))
+    )
+}
+
+/// Whose help has the options.
+fn subcommand(first: Option<String>) -> String {
+    let command = Cli::command();
+    let known = first.filter(|first| command.find_subcommand(first).is_some());
+    known.map_or_else(
+        || "numawatch".to_owned(),
+        |name| format!("numawatch {name}"),
+    )
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub(super) fn node(text: &str) -> Result<u32, String> {
 }
 
 pub(super) fn size(text: &str) -> Result<u64, String> {
-    if text.trim().parse::<f64>().is_ok_and(|bare| bare != 0.0) {
+    if text.trim().parse::<f64>().is_ok_and(|bare| bare > 0.0) {
         return Err("no unit; write 60G, 512MiB or 0".to_owned());
     }
     model::size::parse(text).ok_or_else(|| "no size; write 60G, 512MiB or 0".to_owned())

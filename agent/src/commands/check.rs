@@ -95,6 +95,8 @@ fn text(report: &Report, snapshot: &Snapshot, wrap: Wrap) -> String {
     text.push_str(&table::lost(&report.lost));
     if report.answers.is_empty() && report.ended.is_empty() {
         text.push_str("UNKNOWN: no process was there to check at the end; --pid, --match or --all select others\n");
+    } else {
+        let _ = writeln!(text, "{}: the worst of the above", report.worst().as_str());
     }
     text
 }

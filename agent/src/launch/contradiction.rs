@@ -39,7 +39,7 @@ pub(crate) fn of(
     plan: &Plan,
 ) -> Option<String> {
     let (wrappers, argv) = wrappers::behind(command)?;
-    if let Some(anew) = bound_anew(&wrappers) {
+    if let Some(anew) = bound_anew(&wrappers).or_else(|| run_elsewhere(&wrappers, plan)) {
         return Some(anew);
     }
     match rules::detect(&argv, "")?.engine.as_str() {
@@ -63,6 +63,26 @@ fn bound_anew(wrappers: &[String]) -> Option<String> {
     Some(format!(
         "numactl {word} binds the command anew: leave one of them out"
     ))
+}
+
+/// By a taskset among the wrappers, with CPUs that are not the plan's, or not written as a list.
+fn run_elsewhere(wrappers: &[String], plan: &Plan) -> Option<String> {
+    let at = wrappers
+        .iter()
+        .position(|word| is_named(word, &["taskset"]))?;
+    let cpus = wrappers
+        .get(at + 1..)?
+        .iter()
+        .find(|word| !word.starts_with('-'))?;
+    let as_list = wrappers
+        .iter()
+        .skip(at)
+        .any(|word| ["-c", "--cpu-list"].contains(&word.as_str()));
+    let cpus_of = list::parse(cpus).filter(|_| as_list);
+    let within = cpus_of.is_some_and(|cpus| cpus.iter().all(|cpu| plan.cpus.contains(cpu)));
+    (!within).then(|| {
+        format!("taskset {cpus} gives the command other CPUs than launch: leave one of them out")
+    })
 }
 
 fn is_named(word: &str, programs: &[&str]) -> bool {
@@ -285,6 +305,15 @@ mod tests {
                 Some("numactl --membind=1 binds the command anew: leave one of them out"),
             ),
             ("numactl --show", None),
+            ("taskset -c 4 llama-server -m a.gguf", None),
+            (
+                "taskset -c 3-4 llama-server -m a.gguf",
+                Some("taskset 3-4 gives"),
+            ),
+            (
+                "taskset 30 llama-server -m a.gguf",
+                Some("taskset 30 gives"),
+            ),
             (
                 "nice -n 5 numactl -m 0 llama-server -m a.gguf",
                 Some("numactl -m binds"),

@@ -51,6 +51,13 @@ struct OfThread {
 }
 
 impl Known {
+    /// Of a process that was not looked at yet: if it ends before that, this stands.
+    pub(super) fn unread() -> Self {
+        let mut known = Self::default();
+        known.placing.reason = Some("the process ended before it was asked".to_owned());
+        known
+    }
+
     /// Reads what is due. `status` is the process's; `tids` are its live threads, ascending.
     pub(super) fn look(
         &mut self,

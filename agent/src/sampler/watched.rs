@@ -102,7 +102,7 @@ impl Watched {
             other_uid: None,
             cpus_allowed: None,
             pinned: Pinned::default(),
-            known: placing::Known::default(),
+            known: placing::Known::unread(),
             threads: BTreeMap::new(),
             window: Window::default(),
             changed: false,
