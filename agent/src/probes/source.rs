@@ -127,11 +127,11 @@ impl Source {
         }
     }
 
-    /// See [`Reader::lost`]; procfs loses nothing that it could have counted.
+    /// See [`Reader::lost`]; without eBPF there is no map that could be full, and nobody tells news.
     pub(crate) fn lost(&self) -> (Option<u64>, Option<u64>) {
         match self {
             Self::Kernel(reader) | Self::Both(reader, _) => reader.lost(),
-            Self::Procfs(_) => (Some(0), None),
+            Self::Procfs(_) => (None, None),
         }
     }
 }
