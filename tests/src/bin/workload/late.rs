@@ -73,8 +73,9 @@ impl Late {
             join(thread)?;
         }
         thread::sleep(Duration::from_millis(self.pause_ms));
-        go_on.send(())?;
+        // Before the late thread goes on: the process's clock has what all of them did on the first node.
         let mut truth = clock.process("main", first);
+        go_on.send(())?;
         truth.add_thread(join(late)??);
         stage.done("late", &clock, vec![truth])
     }
