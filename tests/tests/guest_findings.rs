@@ -213,8 +213,9 @@ fn node_is_full() {
     let [before, after] = report().full[..] else {
         panic!("{:?}", report().full);
     };
-    // Of the node's GiB under 2 %, as the kernel counted it too.
-    let full = 0.02 * f64::from(1 << 30);
+    // Of the node's GiB under 5 %, as the kernel counted it too: it was filled to 99 %, and the kernel has begun to take page
+    // cache away from it since.
+    let full = 0.05 * f64::from(1 << 30);
     assert!(evidence(&found, "free on node 1") < full, "{found:?}");
     assert!((after.free_bytes as f64) < full, "{after:?}");
     // It watched for two seconds of the time in which the kernel counted these.

@@ -8,14 +8,14 @@ use crate::settings::Settings;
 use anyhow::{Context as _, Result};
 
 /// What is left free when hugetlb's pool has taken its share.
-const LEFT: u64 = 14 << 20;
+const LEFT: u64 = 10 << 20;
 const HUGE: u64 = 2 << 20;
 
-/// So little is kept back that the node can be filled to 99 %. The last 1 % is for whoever is bound to it: who only prefers it
+/// So little is kept back that the node can be filled to 99 %. The last half per cent is for whoever is bound to it: who only prefers it
 /// goes elsewhere from there on, or the kernel would kill a bound process for want of a page.
 const KEPT_BACK: [Setting; 2] = [
     set("/proc/sys/vm/min_free_kbytes", "2048"),
-    set("/proc/sys/vm/watermark_scale_factor", "100"),
+    set("/proc/sys/vm/watermark_scale_factor", "50"),
 ];
 
 /// A full node; given back on drop.
