@@ -1,6 +1,7 @@
 //! What `kernel.numa_balancing` makes the kernel do.
 
 use crate::snapshot::Host;
+use std::fmt;
 
 /// The setting, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,21 @@ impl<'a> Balancing<'a> {
             (Some(3), _) => Self::Tiering { and_on: true },
             (Some(mode), _) => Self::Other(mode),
         }
+    }
+}
+
+/// `on`: what a line about the machine says of it.
+impl fmt::Display for Balancing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unknown(_) => "unknown",
+            Self::NotInKernel => "not in this kernel",
+            Self::Off => "off",
+            Self::On => "on",
+            Self::Tiering { and_on: false } => "tiering",
+            Self::Tiering { and_on: true } => "on + tiering",
+            Self::Other(mode) => return write!(f, "mode {mode}"),
+        })
     }
 }
 

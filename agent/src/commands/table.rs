@@ -1,7 +1,6 @@
 //! A snapshot as one table for people who read it in a terminal or a mail.
 
 use super::columns::{Column, aligned};
-use model::balancing::Balancing;
 use model::gpus;
 use model::process::{ByNode, Process};
 use model::signal::{Signal, SignalName, SignalState};
@@ -129,15 +128,6 @@ fn not_whole(signals: &[Signal]) -> String {
 
 fn header(snapshot: &Snapshot) -> String {
     let host = &snapshot.host;
-    let balancing = match host.balancing() {
-        Balancing::Unknown(_) => "unknown".to_owned(),
-        Balancing::NotInKernel => "not in this kernel".to_owned(),
-        Balancing::Off => "off".to_owned(),
-        Balancing::On => "on".to_owned(),
-        Balancing::Tiering { and_on: false } => "memory tiering".to_owned(),
-        Balancing::Tiering { and_on: true } => "on, with memory tiering".to_owned(),
-        Balancing::Other(mode) => format!("mode {mode}"),
-    };
     let nodes = match (
         snapshot.topology.hides_nodes(),
         snapshot.topology.nodes.len(),
@@ -150,8 +140,10 @@ fn header(snapshot: &Snapshot) -> String {
         .cpus
         .map_or_else(|| "?".to_owned(), |cpus| cpus.to_string());
     format!(
-        "{}  Linux {}  {nodes}  {cpus} CPUs  NUMA balancing {balancing}\n",
-        host.name, host.kernel
+        "{}  Linux {}  {nodes}  {cpus} CPUs  NUMA balancing {}\n",
+        host.name,
+        host.kernel,
+        host.balancing()
     )
 }
 

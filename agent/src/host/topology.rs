@@ -28,8 +28,7 @@ pub(crate) fn read_topology(root: &Root) -> Topology {
         Some(ids) => {
             let mut nodes = Vec::new();
             for id in &ids {
-                reasons.extend(emptied(root, *id));
-                match read_node(root, *id, &ids, online.as_deref()) {
+                match read_node(root, *id, &ids, online.as_deref(), &mut reasons) {
                     Ok(node) => nodes.push(node),
                     Err(error) => reasons.push(without_remedy(&error)),
                 }
@@ -103,43 +102,41 @@ fn cpulist(root: &Root, id: NodeId) -> PathBuf {
     root.sys(format!("devices/system/node/node{id}/cpulist"))
 }
 
-/// Of a node's other files those that are empty, which the kernel's never are.
-fn emptied(root: &Root, id: NodeId) -> Vec<String> {
-    let files = ["meminfo", "distance", "numastat"];
-    let files = files.map(|file| root.sys(format!("devices/system/node/node{id}/{file}")));
-    let is_empty =
-        |path: &PathBuf| fs::metadata(path).is_ok() && read(path).is_ok_and(|t| t.is_empty());
-    let emptied = files.iter().filter(|path| is_empty(path));
-    emptied
-        .map(|path| {
-            without_remedy(&Error::format(
-                path,
-                "is empty: is something mounted over it?",
-            ))
-        })
-        .collect()
+/// What a masked file is, by an empty one: the kernel's never are.
+const EMPTY: &str = "is empty: is something mounted over it?";
+
+/// A file of a node's; `None` where it isn't there, and, with a reason more, where it is masked.
+fn unmasked(path: &Path, reasons: &mut Vec<String>) -> Result<Option<String>, Error> {
+    let text = read_if_present(path)?;
+    if text.as_deref() == Some("") {
+        reasons.push(without_remedy(&Error::format(path, EMPTY)));
+    }
+    Ok(text.filter(|text| !text.is_empty()))
 }
 
+/// `reasons` gets why something of it is missing.
 fn read_node(
     root: &Root,
     id: NodeId,
     ids: &[NodeId],
     online: Option<&[u32]>,
+    reasons: &mut Vec<String>,
 ) -> Result<Node, Error> {
     let directory = root.sys(format!("devices/system/node/node{id}"));
     let mut cpus = list(&cpulist(root, id))?;
     cpus.retain(|cpu| online.is_none_or(|online| online.contains(cpu)));
-    let meminfo = read_if_present(&directory.join("meminfo"))?.unwrap_or_default();
+    let mut file = |name: &str| unmasked(&directory.join(name), reasons);
+    let meminfo = file("meminfo")?.unwrap_or_default();
     Ok(Node {
         id,
         socket: cpus.first().and_then(|cpu| socket(root, *cpu)),
         cpus,
         memory_total_bytes: memory(&meminfo, "MemTotal:"),
         memory_free_bytes: memory(&meminfo, "MemFree:"),
-        distances: read_if_present(&directory.join("distance"))?
+        distances: file("distance")?
             .map(|text| distances(&text, ids))
             .unwrap_or_default(),
-        numastat: read_if_present(&directory.join("numastat"))?.and_then(|text| numastat(&text)),
+        numastat: file("numastat")?.and_then(|text| numastat(&text)),
         cpu_busy: None,
     })
 }
@@ -162,8 +159,7 @@ fn whole_machine(root: &Root, cpus: Vec<u32>) -> Node {
 fn list(path: &Path) -> Result<Vec<u32>, Error> {
     let text = read(path)?;
     if text.is_empty() {
-        let what = "is empty: is something mounted over it?";
-        return Err(Error::format(path, what));
+        return Err(Error::format(path, EMPTY));
     }
     cpulist::parse(&text).ok_or_else(|| Error::format(path, "is no list of numbers"))
 }

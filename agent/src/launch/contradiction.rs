@@ -1,5 +1,5 @@
-//! Options and variables of a command that undo what launch does, as far as they are known: an engine that spreads its threads, or binds
-//! itself to another node.
+//! Options and variables of a command that undo what launch does, as far as they are known: an engine that spreads its
+//! threads, or binds itself to another node.
 
 use super::wrappers;
 use crate::engines::rules;
@@ -76,8 +76,9 @@ fn run_elsewhere(wrappers: &[String], plan: &Plan) -> Option<String> {
         .find(|word| !word.starts_with('-'))?;
     let as_list = wrappers
         .iter()
-        .skip(at)
-        .any(|word| ["-c", "--cpu-list"].contains(&word.as_str()));
+        .skip(at + 1)
+        .take_while(|word| *word != cpus)
+        .any(|word| word == "--cpu-list" || !word.starts_with("--") && word.contains('c'));
     let cpus_of = list::parse(cpus).filter(|_| as_list);
     let within = cpus_of.is_some_and(|cpus| cpus.iter().all(|cpu| plan.cpus.contains(cpu)));
     (!within).then(|| {
@@ -198,13 +199,17 @@ fn numbers(text: &str) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_variable_counts_where_the_option_is_not_given() {
-        let plan = Plan {
+    fn plan() -> Plan {
+        Plan {
             memory_node: 1,
             cpu_node: 1,
             cpus: vec![4, 5],
-        };
+        }
+    }
+
+    #[test]
+    fn a_variable_counts_where_the_option_is_not_given() {
+        let plan = plan();
         for (command, inherited, undoes) in [
             ("llama-server -m a.gguf", Some("distribute"), true),
             ("llama-server -m a.gguf", Some("isolate"), false),
@@ -257,11 +262,7 @@ mod tests {
 
     #[test]
     fn options_that_undo_the_binding() {
-        let plan = Plan {
-            memory_node: 1,
-            cpu_node: 1,
-            cpus: vec![4, 5],
-        };
+        let plan = plan();
         for (command, want) in [
             (
                 "llama-server -m a.gguf --numa distribute",
@@ -306,6 +307,7 @@ mod tests {
             ),
             ("numactl --show", None),
             ("taskset -c 4 llama-server -m a.gguf", None),
+            ("taskset -ac 4,5 llama-server -m a.gguf", None),
             (
                 "taskset -c 3-4 llama-server -m a.gguf",
                 Some("taskset 3-4 gives"),

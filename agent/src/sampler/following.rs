@@ -27,18 +27,17 @@ impl Sampler {
             }
         }
         let tracked = self.source.tracked()?;
+        let is_new = |(_, entry): &(&u32, &Tracked)| !self.watched.contains_key(&entry.cookie);
+        let mut new: Vec<_> = tracked.iter().filter(is_new).collect();
         // Parents before their children, who take their names from them.
-        let mut by_age: Vec<_> = tracked.iter().collect();
-        by_age.sort_unstable_by_key(|(_, entry)| entry.cookie);
-        for (pid, entry) in by_age {
-            if !self.watched.contains_key(&entry.cookie) {
-                let parent = self
-                    .current
-                    .get(&entry.parent)
-                    .and_then(|cookie| self.watched.get(cookie));
-                let child = Watched::child(&self.root, *pid, entry, parent);
-                self.watch(child);
-            }
+        new.sort_unstable_by_key(|(_, entry)| entry.cookie);
+        for (pid, entry) in new {
+            let parent = self
+                .current
+                .get(&entry.parent)
+                .and_then(|cookie| self.watched.get(cookie));
+            let child = Watched::child(&self.root, *pid, entry, parent);
+            self.watch(child);
         }
         for found in &changes.added {
             if !self.is_meant(found) {

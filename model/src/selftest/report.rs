@@ -44,22 +44,28 @@ impl Row {
             (None, _) => "none".to_owned(),
             // A least one, and what was seen of it.
             (Some(ns), "ns") if ns < 10_000 => format!("{ns} ns"),
-            (Some(ns), "ns") => format!("{:.1} ms", ns as f64 / 1e6),
-            (Some(bytes), "bytes") => format!("{} KiB", bytes >> 10),
+            (Some(ns), "ns") => format!("{} ms", self.number(ns)),
+            (Some(bytes), "bytes") => format!("{} KiB", self.number(bytes)),
             (Some(n), unit) => format!("{n} {unit}"),
         }
     }
 
-    /// What passes, with the unit where it may be another than that of what was seen.
+    /// In milliseconds, KiB, or the row's unit.
+    fn number(&self, value: u64) -> String {
+        match self.unit.as_str() {
+            "ns" => format!("{:.1}", value as f64 / 1e6),
+            "bytes" => (value >> 10).to_string(),
+            _ => value.to_string(),
+        }
+    }
+
+    /// What passes: `23.5 to 44.9` in the unit of [`Self::amount`], and with a unit of its own where there is no most.
     #[must_use]
     pub fn allowed(&self) -> String {
-        let number = |value: u64| {
-            let amount = self.amount(Some(value));
-            amount.split(' ').next().unwrap_or_default().to_owned()
-        };
+        let least = self.number(self.at_least);
         match self.at_most {
-            Some(most) if most == self.at_least => number(most),
-            Some(most) => format!("{} to {}", number(self.at_least), number(most)),
+            Some(most) if most == self.at_least => least,
+            Some(most) => format!("{least} to {}", self.number(most)),
             None => format!("from {}", self.amount(Some(self.at_least))),
         }
     }
@@ -175,6 +181,34 @@ impl Report {
                 None => format!("self-test: {why}"),
             }),
             ..signal.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_passes_is_in_the_unit_of_what_was_seen() {
+        for (unit, at_least, at_most, want) in [
+            ("pages", 507, Some(549), "507 to 549"),
+            ("counts", 256, Some(256), "256"),
+            ("bytes", 4096, Some(8192), "4 to 8"),
+            ("ns", 5_000, Some(44_900_000), "0.0 to 44.9"),
+            ("ns", 1, None, "from 1 ns"),
+        ] {
+            let row = Row {
+                of: "node 0".to_owned(),
+                unit: unit.to_owned(),
+                expected: at_least,
+                seen: None,
+                at_least,
+                at_most,
+                difference: None,
+                ok: false,
+            };
+            assert_eq!(row.allowed(), want);
         }
     }
 }

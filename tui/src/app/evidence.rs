@@ -36,13 +36,8 @@ pub(crate) fn word(process: &Process) -> &'static str {
 /// What `kernel.numa_balancing` says, in words.
 pub(crate) fn balancing_words(host: &Host) -> String {
     match host.balancing() {
-        Balancing::Unknown(_) => "balancing unknown".to_owned(),
         Balancing::NotInKernel => "no balancing".to_owned(),
-        Balancing::Off => "balancing off".to_owned(),
-        Balancing::On => "balancing on".to_owned(),
-        Balancing::Tiering { and_on: false } => "balancing tiering".to_owned(),
-        Balancing::Tiering { and_on: true } => "balancing on + tiering".to_owned(),
-        Balancing::Other(mode) => format!("balancing mode {mode}"),
+        balancing => format!("balancing {balancing}"),
     }
 }
 
